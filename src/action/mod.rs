@@ -1,0 +1,1 @@
+//! Action bodies; one file per kind.

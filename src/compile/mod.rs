@@ -1,0 +1,1 @@
+//! From files to a program: load, resolve, check, lower.

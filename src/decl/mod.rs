@@ -1,0 +1,1 @@
+//! What the author wrote, typed and located.

@@ -1,0 +1,1 @@
+//! Diagnostics: one structure, a table of codes, suggestions, and renderers.

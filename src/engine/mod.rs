@@ -1,0 +1,1 @@
+//! The host of processes: the current program, models and policies.

@@ -1,0 +1,1 @@
+//! Language models: one trait, one file per wire, capability data, retries and prices.

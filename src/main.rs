@@ -1,0 +1,2 @@
+//! The `agent-run` command.
+fn main() {}

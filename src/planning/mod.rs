@@ -1,0 +1,1 @@
+//! The planner: pure, synchronous and deterministic; it knows nothing of models, files or async.

@@ -1,0 +1,1 @@
+//! The blackboard, the agent process and its loop.

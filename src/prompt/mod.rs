@@ -1,0 +1,1 @@
+//! Templates and expressions: rendering, evaluation and the static type check.

@@ -1,0 +1,1 @@
+//! References: material that is offered to a model; one file per kind.

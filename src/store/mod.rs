@@ -1,0 +1,1 @@
+//! Where journals, contexts and artifacts are kept.

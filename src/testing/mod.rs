@@ -1,0 +1,1 @@
+//! Test files, stubs, snapshots and recordings.

@@ -1,0 +1,1 @@
+//! Tools that actions and models call; one file per kind.

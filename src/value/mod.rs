@@ -1,0 +1,1 @@
+//! Types of the domain: their table, their JSON Schemas, validation and samples.

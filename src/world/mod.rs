@@ -1,0 +1,1 @@
+//! The one seam to files, environment, clock and randomness.

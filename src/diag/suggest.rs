@@ -1,0 +1,81 @@
+//! The one did-you-mean function, for keys, kinds, types, tools, templates, variables.
+
+/// How many names a suggestion offers at most.
+const SUGGESTIONS_MAX: usize = 3;
+
+/// The candidates that `name` was probably meant to be, best first, at most three. Case, `-` against `_` and a plural
+/// `s` count little; ties keep the order of the candidates.
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let wanted = normal(name);
+    let mut scored: Vec<(f64, &str)> = Vec::new();
+    for candidate in candidates {
+        if candidate == name || scored.iter().any(|(_, seen)| *seen == candidate) {
+            continue;
+        }
+        let score = similarity(&wanted, &normal(candidate));
+        if score > 0.0 {
+            scored.push((score, candidate));
+        }
+    }
+    scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let best = scored.first().map_or(0.0, |(score, _)| *score);
+    let close = scored.into_iter().filter(|(score, _)| *score > best - 0.15);
+    close.take(SUGGESTIONS_MAX).map(|(_, candidate)| candidate.to_owned()).collect()
+}
+
+/// A help line: ``did you mean `x`?``, with more names when they are as near; `None` when nothing is near.
+pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let names: Vec<String> = nearest(name, candidates).iter().map(|name| format!("`{name}`")).collect();
+    match names.split_last()? {
+        (last, []) => Some(format!("did you mean {last}?")),
+        (last, before) => Some(format!("did you mean {} or {last}?", before.join(", "))),
+    }
+}
+
+/// What a name is compared by: lower case without separators.
+fn normal(name: &str) -> String {
+    name.chars().filter(|c| !matches!(c, '_' | '-' | ' ' | '.')).flat_map(char::to_lowercase).collect()
+}
+
+/// From 0 (not meant) to 1 (the same but for case and separators).
+fn similarity(name: &str, candidate: &str) -> f64 {
+    if name == candidate {
+        return 1.0;
+    }
+    let longest = name.chars().count().max(candidate.chars().count());
+    let distance = strsim::damerau_levenshtein(name, candidate);
+    let allowed = match longest {
+        0..=2 => 0,
+        3..=5 => 1,
+        6..=9 => 2,
+        _ => 3,
+    };
+    let by_letters = if distance <= allowed { 1.0 - distance as f64 / longest as f64 } else { 0.0 };
+    let by_start =
+        if strsim::jaro_winkler(name, candidate) > 0.88 { strsim::jaro_winkler(name, candidate) - 0.3 } else { 0.0 };
+    let part = name.len() >= 4 && candidate.len() >= 4 && (candidate.contains(name) || name.contains(candidate));
+    by_letters.max(by_start).max(if part { 0.5 } else { 0.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typing_errors_are_recognised_best_first() {
+        assert_eq!(nearest("promt", ["description", "prompt", "output"]), ["prompt"]);
+        assert_eq!(nearest("StarPersn", ["Star", "StarPerson", "StarSign"])[0], "StarPerson");
+        assert_eq!(nearest("ouptut", ["input", "output"])[0], "output");
+        assert_eq!(nearest("star_person", ["StarPerson", "star"])[0], "StarPerson");
+        assert_eq!(nearest("input", ["inputs", "import", "output"])[0], "inputs");
+        assert_eq!(nearest("nme", ["name", "sign"]), ["name"]);
+    }
+
+    #[test]
+    fn far_names_are_not_offered() {
+        assert!(nearest("zebra", ["prompt", "output"]).is_empty());
+        assert!(nearest("x", ["y", "z"]).is_empty());
+        assert_eq!(did_you_mean("zebra", ["prompt"]), None);
+        assert_eq!(did_you_mean("promt", ["prompt"]).as_deref(), Some("did you mean `prompt`?"));
+    }
+}

@@ -1,0 +1,174 @@
+//! `record!`: a mapping with known keys, declared once.
+//!
+//! One declaration gives the struct, its reader (all errors, unknown keys with the nearest known one) and its JSON
+//! Schema with the fields' doc comments as descriptions. It expands to what one would write by hand:
+//!
+//! ```text
+//! record! {
+//!     /// How often a failed action is tried again.
+//!     pub struct Retry = "a retry policy" [short: attempts] {
+//!         /// Tries in all, the first one included.
+//!         def attempts: Count = Count(1),
+//!         /// Longest pause between two tries.
+//!         opt max: Duration,
+//!     }
+//! }
+//! ```
+//!
+//! `req` fields are read or the whole is left out, `opt` fields are `Option`, `def` fields have a default. With
+//! `[short: field]` anything but a mapping is read as that field alone. Rust keywords are written raw (`r#type`).
+
+/// Declares a record; see the module's documentation.
+#[macro_export]
+macro_rules! record {
+    (
+        $(#[doc = $doc:literal])*
+        $vis:vis struct $name:ident = $what:literal $([short: $short:ident])? {
+            $( $(#[doc = $field_doc:literal])* $mode:ident $field:ident : $type:ty $(= $default:expr)? ),* $(,)?
+        }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        $vis struct $name {
+            /// Where it was written; ignored by equality.
+            pub place: $crate::decl::Place,
+            $( $(#[doc = $field_doc])* pub $field: $crate::record!(@type $mode $type), )*
+        }
+
+        impl $name {
+            /// The keys that may be written, in declaration order.
+            pub const KEYS: &'static [&'static str] = &[$( $crate::decl::record::key(stringify!($field)) ),*];
+
+            /// Reads the record from a mapping whose keys were checked by the caller.
+            #[allow(dead_code, unused_variables, reason = "not every record is read in parts or has fields")]
+            pub(crate) fn read_fields(
+                map: &$crate::source::Map,
+                span: $crate::source::Span,
+                cx: &mut $crate::decl::ReadCx,
+            ) -> Option<Self> {
+                $( let $field = $crate::record!(@read $mode $field $type, map, span, $what, cx $(, $default)?); )*
+                Some(Self {
+                    place: $crate::decl::Place(span),
+                    $( $field: $crate::record!(@unwrap $mode $field), )*
+                })
+            }
+        }
+
+        impl $crate::decl::Read for $name {
+            fn expected() -> String {
+                $what.to_owned()
+            }
+
+            fn read(node: &$crate::source::Node, cx: &mut $crate::decl::ReadCx) -> Option<Self> {
+                match &node.kind {
+                    $crate::source::NodeKind::Map(map) => {
+                        $crate::decl::read::refuse_unknown_keys(map, Self::KEYS, $what, cx);
+                        Self::read_fields(map, node.span, cx)
+                    }
+                    _ => {
+                        $(
+                            let map = $crate::decl::record::short(node, stringify!($short));
+                            return Self::read_fields(&map, node.span, cx);
+                        )?
+                        #[allow(unreachable_code, reason = "a record without a short form has only this")]
+                        {
+                            cx.wrong_shape(node, $what);
+                            None
+                        }
+                    }
+                }
+            }
+
+            fn schema(defs: &mut $crate::decl::Defs) -> serde_json::Value {
+                defs.reference(stringify!($name), |defs| {
+                    #[allow(unused_mut, reason = "records without fields or short form do not change these")]
+                    let mut properties = serde_json::Map::new();
+                    #[allow(unused_mut, reason = "most records require nothing")]
+                    let mut required: Vec<&str> = Vec::new();
+                    $(
+                        let key = $crate::decl::record::key(stringify!($field));
+                        let mut schema = <$type as $crate::decl::Read>::schema(defs);
+                        $crate::decl::record::describe(&mut schema, &[$($field_doc),*]);
+                        properties.insert(key.to_owned(), schema);
+                        $crate::record!(@required $mode required key);
+                    )*
+                    let alternatives: Vec<serde_json::Value> =
+                        vec![$( properties[$crate::decl::record::key(stringify!($short))].clone() )?];
+                    $crate::decl::record::object_schema(&[$($doc),*], properties, &required, alternatives)
+                })
+            }
+        }
+    };
+    (@type req $type:ty) => { $type };
+    (@type opt $type:ty) => { Option<$type> };
+    (@type def $type:ty) => { $type };
+    (@read req $field:ident $type:ty, $map:ident, $span:ident, $what:literal, $cx:ident) => {{
+        let key = $crate::decl::record::key(stringify!($field));
+        if $map.get(key).is_none() {
+            $crate::decl::read::missing_key($span, key, $what, $cx);
+        }
+        $crate::decl::read::field::<$type>($map, key, $cx)
+    }};
+    (@read opt $field:ident $type:ty, $map:ident, $span:ident, $what:literal, $cx:ident) => {
+        $crate::decl::read::field::<$type>($map, $crate::decl::record::key(stringify!($field)), $cx)
+    };
+    (@read def $field:ident $type:ty, $map:ident, $span:ident, $what:literal, $cx:ident, $default:expr) => {
+        $crate::decl::read::field::<$type>($map, $crate::decl::record::key(stringify!($field)), $cx).unwrap_or($default)
+    };
+    (@unwrap req $field:ident) => { $field? };
+    (@unwrap opt $field:ident) => { $field };
+    (@unwrap def $field:ident) => { $field };
+    (@required req $required:ident $key:ident) => { $required.push($key); };
+    (@required opt $required:ident $key:ident) => {};
+    (@required def $required:ident $key:ident) => {};
+}
+
+use serde_json::{Map as JsonMap, Value, json};
+
+use crate::source::{Entry, Map, Node, Spanned};
+
+/// The written key of a Rust field name: `r#type` is `type`.
+pub const fn key(field: &'static str) -> &'static str {
+    match field.as_bytes() {
+        [b'r', b'#', ..] => field.split_at(2).1,
+        _ => field,
+    }
+}
+
+/// The mapping that a short form stands for: `node` under the key `field`.
+pub fn short(node: &Node, field: &'static str) -> Map {
+    let key = Spanned { value: key(field).to_owned(), span: node.span };
+    Map { entries: vec![Entry { key, value: node.clone() }] }
+}
+
+/// Puts doc comment lines into a schema as its description.
+pub fn describe(schema: &mut Value, doc: &[&str]) {
+    let text = doc.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ").trim().to_owned();
+    let Value::Object(map) = schema else { return };
+    if text.is_empty() {
+        return;
+    }
+    if map.contains_key("$ref") {
+        // Draft-07 ignores siblings of `$ref`, so the reference moves into `allOf`.
+        let reference = std::mem::take(map);
+        map.insert("allOf".to_owned(), json!([Value::Object(reference)]));
+    }
+    map.insert("description".to_owned(), Value::String(text));
+}
+
+/// The schema of a record: a closed object, or one of its short forms.
+pub fn object_schema(doc: &[&str], properties: JsonMap<String, Value>, required: &[&str], short: Vec<Value>) -> Value {
+    let mut object = json!({"type": "object", "properties": properties, "additionalProperties": false});
+    if !required.is_empty() {
+        object["required"] = json!(required);
+    }
+    if short.is_empty() {
+        describe(&mut object, doc);
+        return object;
+    }
+    let mut alternatives = short;
+    alternatives.push(object);
+    let mut schema = json!({"anyOf": alternatives});
+    describe(&mut schema, doc);
+    schema
+}

@@ -1,7 +1,23 @@
 //! Types of the domain: their table, their JSON Schemas, validation and samples.
 
+pub mod describe;
+pub mod import;
+mod keywords;
+pub mod member;
+pub mod output;
+mod position;
+pub mod sample;
+pub mod schema;
 pub mod types;
+pub mod validate;
 
+pub use describe::describe;
+pub use import::{check_schema, view};
+pub use member::{Member, member};
+pub use output::{Output, OutputKind, present, subset};
+pub use sample::sample;
+pub use schema::{schema_of, schema_of_list, schema_of_some_of, schema_of_type, wrapped};
 pub use types::{
     BUILT_IN, Constraints, Field, ObjectDef, Open, Rule, Shape, ShapeKind, TypeDef, TypeId, TypeKind, Types, snake_case,
 };
+pub use validate::{NoRules, RuleEval, Valid, Validators, Violation};

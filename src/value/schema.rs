@@ -1,0 +1,387 @@
+//! The one lowering of types to JSON Schema 2020-12 (language.md 3), used for validation by others, structured output,
+//! tool parameters, forms and docs.
+//!
+//! Every declared type becomes an entry of `$defs` first; then entries that are used once and do not refer to
+//! themselves are put where they are used, because models read a nested schema better than a chain of references.
+
+use super::import;
+use super::keywords::{ANNOTATIONS, children, children_mut};
+use super::position::{Alternative, accepts_null, alternatives, of_type};
+use super::types::{Constraints, Field, ObjectDef, Open, Shape, ShapeKind, TypeId, TypeKind, Types, snake_case};
+use indexmap::IndexMap;
+use serde_json::{Map, Value, json};
+
+const POINTER: &str = "#/$defs/";
+
+/// The JSON Schema of a shape: self-contained, in a stable order, without `$schema`.
+pub fn schema_of(types: &Types, shape: &Shape) -> Value {
+    if let ShapeKind::Named(id) = shape.kind
+        && let TypeKind::Schema(raw) = &types.get(id).kind
+        && of_type(types, id).is_none()
+    {
+        // The author's schema alone needs no relocation: its pointers start at its own root.
+        let own = import::embedded(raw, "#");
+        return described(annotated(own, &shape.constraints), types.get(id).description.as_deref());
+    }
+    let mut lowering = Lowering { types, defs: IndexMap::new() };
+    let root = lowering.shape(shape);
+    lowering.finish(root)
+}
+
+/// The JSON Schema of a declared type.
+pub fn schema_of_type(types: &Types, id: TypeId) -> Value {
+    schema_of(types, &Shape::named(id))
+}
+
+/// The JSON Schema of a list of objects of a type.
+pub fn schema_of_list(types: &Types, id: TypeId) -> Value {
+    schema_of(types, &Shape::list(Shape::named(id)))
+}
+
+/// The JSON Schema of "some of" the types: an object with one optional member for each, by its default name; a member
+/// that is absent or null did not come.
+pub fn schema_of_some_of(types: &Types, ids: &[TypeId]) -> Value {
+    schema_of(types, &some_of(types, ids))
+}
+
+/// The inline object with one optional member per type, by default name.
+pub(super) fn some_of(types: &Types, ids: &[TypeId]) -> Shape {
+    let member = |id: &TypeId| (snake_case(types.name(*id)), Field { shape: Shape::named(*id), required: false });
+    let object = ObjectDef { fields: ids.iter().map(member).collect(), ..ObjectDef::default() };
+    Shape::new(ShapeKind::Object(Box::new(object)))
+}
+
+/// An object schema with one required member `key` of the given schema, for places that want an object at the root
+/// (structured output of lists, unions and scalars). `$defs` move to the new root, so references keep their meaning.
+pub fn wrapped(mut schema: Value, key: &str) -> Value {
+    let defs = match &mut schema {
+        Value::Object(map) if !refers_to_root(map) => map.shift_remove("$defs"),
+        _ => None,
+    };
+    let schema = if defs.is_none() { import::embedded(&schema, &format!("#/properties/{key}")) } else { schema };
+    let mut root = Map::new();
+    root.insert("type".to_owned(), json!("object"));
+    root.insert("properties".to_owned(), json!({ key: schema }));
+    root.insert("required".to_owned(), json!([key]));
+    root.insert("additionalProperties".to_owned(), Value::Bool(false));
+    if let Some(defs) = defs {
+        root.insert("$defs".to_owned(), defs);
+    }
+    Value::Object(root)
+}
+
+/// True when a schema has a local reference outside its `$defs`.
+fn refers_to_root(schema: &Map<String, Value>) -> bool {
+    let local = |text: &str| text.starts_with('#') && !text.starts_with(POINTER);
+    let mut found = schema.get("$ref").and_then(Value::as_str).is_some_and(local);
+    children(schema, &mut |_, child| {
+        if let Value::Object(child) = child {
+            found |= refers_to_root(child);
+        }
+    });
+    found
+}
+
+/// One lowering: the definitions so far, by key in order of first use. A definition that is under way is null.
+struct Lowering<'a> {
+    types: &'a Types,
+    defs: IndexMap<String, Value>,
+}
+
+impl Lowering<'_> {
+    fn shape(&mut self, shape: &Shape) -> Value {
+        let base = match &shape.kind {
+            ShapeKind::Any => json!({}),
+            ShapeKind::Null => json!({"type": "null"}),
+            ShapeKind::String => json!({"type": "string"}),
+            ShapeKind::Integer => json!({"type": "integer"}),
+            ShapeKind::Number => json!({"type": "number"}),
+            ShapeKind::Boolean => json!({"type": "boolean"}),
+            ShapeKind::Date => json!({"type": "string", "format": "date"}),
+            ShapeKind::DateTime => json!({"type": "string", "format": "date-time"}),
+            ShapeKind::Uri => json!({"type": "string", "format": "uri"}),
+            ShapeKind::Email => json!({"type": "string", "format": "email"}),
+            ShapeKind::Named(id) => self.named(*id),
+            ShapeKind::List(element) => json!({"type": "array", "items": self.shape(element)}),
+            ShapeKind::Map(value) => json!({"type": "object", "additionalProperties": self.shape(value)}),
+            ShapeKind::Enum(values) => enumeration(values),
+            ShapeKind::OneOf(_) => {
+                let types = self.types;
+                self.any_of(&alternatives(types, &shape.kind).unwrap_or_default())
+            }
+            ShapeKind::Object(object) => self.object(object, None),
+        };
+        annotated(base, &shape.constraints)
+    }
+
+    /// A reference to the definition of a type, which is made when it is first needed.
+    fn named(&mut self, id: TypeId) -> Value {
+        let types = self.types;
+        let key = types.name(id).to_owned();
+        self.define(key, |lowering, key| match of_type(types, id) {
+            Some(alternatives) => {
+                let choice = lowering.any_of(&alternatives);
+                described(choice, types.get(id).description.as_deref())
+            }
+            None => lowering.own(id, None, key),
+        })
+    }
+
+    fn any_of(&mut self, alternatives: &[Alternative]) -> Value {
+        let mut schemas: Vec<Value> = alternatives.iter().map(|alternative| self.alternative(alternative)).collect();
+        match schemas.len() {
+            0 => json!({"not": {}}),
+            1 => schemas.remove(0),
+            _ => json!({ "anyOf": schemas }),
+        }
+    }
+
+    fn alternative(&mut self, alternative: &Alternative) -> Value {
+        match alternative {
+            Alternative::Inline(shape) => self.shape(shape),
+            Alternative::Type(id) => {
+                let key = self.free_key(*id, "value");
+                self.define(key, |lowering, key| lowering.own(*id, None, key))
+            }
+            Alternative::Tagged { discriminator, id } => {
+                let key = self.free_key(*id, discriminator);
+                self.define(key, |lowering, key| lowering.own(*id, Some(discriminator), key))
+            }
+        }
+    }
+
+    /// The key of a second definition of a type, such as the one with its discriminator: never a declared name.
+    fn free_key(&self, id: TypeId, suffix: &str) -> String {
+        let mut key = format!("{}_{suffix}", self.types.name(id));
+        while self.types.id(&key).is_some() {
+            key.push('_');
+        }
+        key
+    }
+
+    fn define(&mut self, key: String, make: impl FnOnce(&mut Self, &str) -> Value) -> Value {
+        let reference = json!({ "$ref": format!("{POINTER}{}", import::escaped(&key)) });
+        if !self.defs.contains_key(&key) {
+            self.defs.insert(key.clone(), Value::Null);
+            let made = make(self, &key);
+            self.defs.insert(key, made);
+        }
+        reference
+    }
+
+    /// The schema of a type's own values, subtypes apart, with the discriminator when one is asked for.
+    fn own(&mut self, id: TypeId, discriminator: Option<&str>, key: &str) -> Value {
+        let types = self.types;
+        let def = types.get(id);
+        let tag = discriminator.map(|member| (member, def.name.as_str()));
+        let schema = match &def.kind {
+            TypeKind::Object(object) => self.object(object, tag),
+            TypeKind::Alias(shape) => self.shape(shape),
+            TypeKind::Enum(values) => enumeration(values),
+            TypeKind::Schema(raw) => {
+                tagged_raw(import::embedded(raw, &format!("{POINTER}{}", import::escaped(key))), tag)
+            }
+            TypeKind::Union(_) => json!({"not": {}}),
+        };
+        described(schema, def.description.as_deref())
+    }
+
+    fn object(&mut self, object: &ObjectDef, tag: Option<(&str, &str)>) -> Value {
+        let mut properties = Map::new();
+        let mut required = Vec::new();
+        if let Some((member, name)) = tag {
+            properties.insert(member.to_owned(), json!({"type": "string", "const": name}));
+            required.push(json!(member));
+        }
+        for (name, field) in &object.fields {
+            let mut schema = self.shape(&field.shape);
+            if field.required {
+                required.push(json!(name));
+            } else if !accepts_null(self.types, &field.shape) {
+                schema = nullable(schema);
+            }
+            properties.insert(name.clone(), schema);
+        }
+        let mut schema = Map::new();
+        schema.insert("type".to_owned(), json!("object"));
+        schema.insert("properties".to_owned(), Value::Object(properties));
+        if !required.is_empty() {
+            schema.insert("required".to_owned(), Value::Array(required));
+        }
+        match &object.open {
+            Open::Closed => drop(schema.insert("additionalProperties".to_owned(), Value::Bool(false))),
+            Open::Any => drop(schema.insert("additionalProperties".to_owned(), Value::Bool(true))),
+            Open::Of(shape) => drop(schema.insert("additionalProperties".to_owned(), self.shape(shape))),
+        }
+        Value::Object(schema)
+    }
+
+    /// Puts definitions that are used once in their places, and the others under `$defs` of the root.
+    fn finish(self, root: Value) -> Value {
+        let mut inlining = Inlining { uses: IndexMap::new(), defs: self.defs };
+        inlining.count(&root);
+        for def in inlining.defs.clone().values() {
+            inlining.count(def);
+        }
+        let mut root = root;
+        inlining.root(&mut root);
+        inlining.inline(&mut root);
+        let keys: Vec<String> = inlining.defs.keys().cloned().collect();
+        for key in keys {
+            if let Some(mut def) = inlining.defs.get_mut(&key).map(Value::take) {
+                inlining.inline(&mut def);
+                inlining.defs.insert(key, def);
+            }
+        }
+        inlining.defs.retain(|_, def| !def.is_null());
+        if !inlining.defs.is_empty()
+            && let Value::Object(map) = &mut root
+        {
+            map.insert("$defs".to_owned(), Value::Object(inlining.defs.into_iter().collect()));
+        }
+        root
+    }
+}
+
+/// The pass that removes needless definitions. A definition that has been put in its place, or is being worked on, is null.
+struct Inlining {
+    uses: IndexMap<String, usize>,
+    defs: IndexMap<String, Value>,
+}
+
+impl Inlining {
+    fn count(&mut self, schema: &Value) {
+        let Value::Object(map) = schema else { return };
+        if let Some((key, inside)) = target(map) {
+            // A pointer into a definition keeps that definition where it is.
+            *self.uses.entry(key).or_insert(0) += if inside { 2 } else { 1 };
+        }
+        let mut below = Vec::new();
+        children(map, &mut |_, child| below.push(child));
+        below.into_iter().for_each(|child| self.count(child));
+    }
+
+    /// A root that is only a reference becomes what it refers to: many consumers want an object there.
+    fn root(&mut self, root: &mut Value) {
+        let Value::Object(map) = &*root else { return };
+        let Some((key, false)) = target(map) else { return };
+        if let Some(def) = self.defs.get(&key)
+            && let Some(merged) = merged(map, def)
+        {
+            *root = merged;
+            match self.uses.get_mut(&key) {
+                Some(uses) if *uses > 1 => *uses += 1,
+                _ => drop(self.defs.insert(key, Value::Null)),
+            }
+        }
+    }
+
+    fn inline(&mut self, schema: &mut Value) {
+        let Value::Object(map) = &*schema else { return };
+        if let Some((key, false)) = target(map)
+            && self.uses.get(&key) == Some(&1)
+            && let Some(def) = self.defs.get(&key)
+            && let Some(merged) = merged(map, def)
+        {
+            *schema = merged;
+            self.defs.insert(key, Value::Null);
+            self.inline(schema);
+            return;
+        }
+        if let Value::Object(map) = schema {
+            children_mut(map, &mut |child| self.inline(child));
+        }
+    }
+}
+
+/// The definition that a schema refers to, and whether it points inside it.
+fn target(schema: &Map<String, Value>) -> Option<(String, bool)> {
+    let rest = schema.get("$ref")?.as_str()?.strip_prefix(POINTER)?;
+    let (key, inside) = rest.split_once('/').map_or((rest, false), |(key, _)| (key, true));
+    Some((import::unescaped(key), inside))
+}
+
+/// A definition with what stands beside the reference to it, or none where both say something of the same keyword.
+fn merged(reference: &Map<String, Value>, def: &Value) -> Option<Value> {
+    let Value::Object(def) = def else { return None };
+    let mut merged = def.clone();
+    for (keyword, value) in reference.iter().filter(|(keyword, _)| *keyword != "$ref") {
+        if merged.insert(keyword.clone(), value.clone()).is_some() && !ANNOTATIONS.contains(&keyword.as_str()) {
+            return None;
+        }
+    }
+    Some(Value::Object(merged))
+}
+
+fn enumeration(values: &[Value]) -> Value {
+    if !values.is_empty() && values.iter().all(Value::is_string) {
+        return json!({"type": "string", "enum": values});
+    }
+    json!({ "enum": values })
+}
+
+fn annotated(schema: Value, constraints: &Constraints) -> Value {
+    let Value::Object(mut map) = schema else { return schema };
+    if let Some(description) = &constraints.description {
+        map.insert("description".to_owned(), json!(description));
+    }
+    map.extend(constraints.keywords.iter().map(|(keyword, value)| (keyword.clone(), value.clone())));
+    if let Some(default) = &constraints.default {
+        map.insert("default".to_owned(), default.clone());
+    }
+    Value::Object(map)
+}
+
+/// Adds a type's description, unless the schema brings its own.
+fn described(mut schema: Value, description: Option<&str>) -> Value {
+    if let (Value::Object(map), Some(description)) = (&mut schema, description) {
+        map.entry("description").or_insert_with(|| json!(description));
+    }
+    schema
+}
+
+/// The schema that also accepts null.
+fn nullable(schema: Value) -> Value {
+    let Value::Object(mut map) = schema else { return schema };
+    let plain = !["const", "$ref", "anyOf", "allOf", "oneOf", "not", "if"].iter().any(|key| map.contains_key(*key));
+    if plain && let Some(Value::String(name)) = map.get("type").cloned() {
+        map.insert("type".to_owned(), json!([name, "null"]));
+        if let Some(Value::Array(values)) = map.get_mut("enum") {
+            values.push(Value::Null);
+        }
+        return Value::Object(map);
+    }
+    let annotations: Map<String, Value> =
+        ANNOTATIONS.iter().filter_map(|keyword| Some(((*keyword).to_owned(), map.shift_remove(*keyword)?))).collect();
+    let null = json!({"type": "null"});
+    let alone = map.len() == 1;
+    let mut choice = match map.get_mut("anyOf") {
+        Some(Value::Array(choices)) if alone => {
+            choices.push(null);
+            map
+        }
+        _ => Map::from_iter([("anyOf".to_owned(), json!([map, null]))]),
+    };
+    choice.extend(annotations);
+    Value::Object(choice)
+}
+
+/// Adds a discriminator to the author's own schema.
+fn tagged_raw(schema: Value, tag: Option<(&str, &str)>) -> Value {
+    let Some((member, name)) = tag else { return schema };
+    let Value::Object(mut map) = schema else { return schema };
+    let own = match map.shift_remove("properties") {
+        Some(Value::Object(own)) => own,
+        _ => Map::new(),
+    };
+    let mut properties = Map::from_iter([(member.to_owned(), json!({"type": "string", "const": name}))]);
+    properties.extend(own);
+    let mut required = vec![json!(member)];
+    if let Some(Value::Array(own)) = map.shift_remove("required") {
+        required.extend(own);
+    }
+    map.insert("type".to_owned(), json!("object"));
+    map.insert("properties".to_owned(), Value::Object(properties));
+    map.insert("required".to_owned(), Value::Array(required));
+    Value::Object(map)
+}

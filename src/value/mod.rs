@@ -1,6 +1,8 @@
 //! Types of the domain: their table, their JSON Schemas, validation and samples.
 
 pub mod describe;
+#[cfg(test)]
+mod fixture;
 pub mod import;
 mod keywords;
 pub mod member;
@@ -20,4 +22,4 @@ pub use schema::{schema_of, schema_of_list, schema_of_some_of, schema_of_type, w
 pub use types::{
     BUILT_IN, Constraints, Field, ObjectDef, Open, Rule, Shape, ShapeKind, TypeDef, TypeId, TypeKind, Types, snake_case,
 };
-pub use validate::{NoRules, RuleEval, Valid, Validators, Violation};
+pub use validate::{NoRules, RuleEval, Tags, VALUE_DEPTH_MAX, Valid, Validators, Violation, depth_at_most};

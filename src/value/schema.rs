@@ -353,14 +353,14 @@ fn nullable(schema: Value) -> Value {
     }
     let annotations: Map<String, Value> =
         ANNOTATIONS.iter().filter_map(|keyword| Some(((*keyword).to_owned(), map.shift_remove(*keyword)?))).collect();
-    let null = json!({"type": "null"});
+    let null_schema = json!({"type": "null"});
     let alone = map.len() == 1;
     let mut choice = match map.get_mut("anyOf") {
         Some(Value::Array(choices)) if alone => {
-            choices.push(null);
+            choices.push(null_schema);
             map
         }
-        _ => Map::from_iter([("anyOf".to_owned(), json!([map, null]))]),
+        _ => Map::from_iter([("anyOf".to_owned(), json!([map, null_schema]))]),
     };
     choice.extend(annotations);
     Value::Object(choice)
@@ -384,4 +384,174 @@ fn tagged_raw(schema: Value, tag: Option<(&str, &str)>) -> Value {
     map.insert("properties".to_owned(), Value::Object(properties));
     map.insert("required".to_owned(), Value::Array(required));
     Value::Object(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{animals, fields, integer, object, of_kind, string};
+    use super::super::types::{TypeDef, Types};
+    use super::*;
+
+    fn keys(value: &Value) -> Vec<&str> {
+        value.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str)).collect()
+    }
+
+    #[test]
+    fn objects_are_closed_and_optional_fields_nullable() {
+        let mut types = Types::default();
+        let mut days = integer().with("maximum", 14).described("How many");
+        days.constraints.default = Some(json!(3));
+        let id = object(&mut types, "Query", vec![("city", string()), ("days?", days)]);
+        assert_eq!(
+            schema_of_type(&types, id),
+            json!({
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string"},
+                    "days": {"type": ["integer", "null"], "description": "How many", "maximum": 14, "default": 3},
+                },
+                "required": ["city"],
+                "additionalProperties": false,
+            })
+        );
+    }
+
+    #[test]
+    fn a_type_used_once_is_nested_and_one_used_twice_is_a_definition() {
+        let mut types = Types::default();
+        let street = object(&mut types, "Street", vec![("name", string())]);
+        let address = object(&mut types, "Address", vec![("street", Shape::named(street))]);
+        let once = object(&mut types, "Once", vec![("home", Shape::named(address).described("Where"))]);
+        let schema = schema_of_type(&types, once);
+        assert!(schema.get("$defs").is_none(), "{schema}");
+        assert_eq!(schema.pointer("/properties/home/description"), Some(&json!("Where")));
+        assert_eq!(schema.pointer("/properties/home/properties/street/properties/name/type"), Some(&json!("string")));
+
+        let twice =
+            object(&mut types, "Twice", vec![("home", Shape::named(address)), ("work?", Shape::named(address))]);
+        let schema = schema_of_type(&types, twice);
+        assert_eq!(schema.pointer("/properties/home"), Some(&json!({"$ref": "#/$defs/Address"})));
+        assert_eq!(
+            schema.pointer("/properties/work"),
+            Some(&json!({"anyOf": [{"$ref": "#/$defs/Address"}, {"type": "null"}]}))
+        );
+        assert_eq!(keys(&schema["$defs"]), ["Address"]);
+    }
+
+    #[test]
+    fn a_recursive_type_refers_to_its_definition_and_stays_an_object_at_the_root() {
+        let mut types = Types::default();
+        let node = object(&mut types, "Node", vec![]);
+        object(&mut types, "Node", vec![("children", Shape::list(Shape::named(node)))]);
+        let schema = schema_of_type(&types, node);
+        assert_eq!(schema["type"], "object");
+        assert_eq!(schema.pointer("/properties/children/items/$ref"), Some(&json!("#/$defs/Node")));
+        assert_eq!(schema.pointer("/$defs/Node/properties/children/items/$ref"), Some(&json!("#/$defs/Node")));
+    }
+
+    #[test]
+    fn subtypes_carry_their_name_where_the_supertype_is_expected() {
+        let mut types = Types::default();
+        let (animal, frog, _) = animals(&mut types);
+        let schema = schema_of_type(&types, animal);
+        assert_eq!(
+            schema.pointer("/anyOf/0"),
+            Some(&json!({
+                "type": "object",
+                "properties": {
+                    "type": {"type": "string", "const": "Frog"},
+                    "name": {"type": "string"},
+                    "jumps": {"type": ["integer", "null"]},
+                },
+                "required": ["type", "name"],
+                "additionalProperties": false,
+            }))
+        );
+        assert_eq!(schema.pointer("/anyOf/1/properties/type/const"), Some(&json!("Dog")));
+        assert!(schema_of_type(&types, frog).pointer("/properties/type").is_none());
+    }
+
+    #[test]
+    fn an_inline_union_of_types_carries_names_and_a_nullable_type_does_not() {
+        let types = Types::with_built_ins();
+        let conversation = types.id("Conversation").unwrap_or(TypeId(0));
+        let schema = schema_of_type(&types, conversation);
+        let one = schema.pointer("/properties/messages/items/anyOf/1/properties/type/const");
+        assert_eq!(one, Some(&json!("AssistantMessage")));
+        let input = types.id("UserInput").unwrap_or(TypeId(0));
+        let nullable = Shape::new(ShapeKind::OneOf(vec![Shape::named(input), Shape::new(ShapeKind::Null)]));
+        let schema = schema_of(&types, &nullable);
+        assert!(schema.pointer("/anyOf/0/properties/type").is_none(), "{schema}");
+        assert_eq!(schema.pointer("/anyOf/1"), Some(&json!({"type": "null"})));
+    }
+
+    #[test]
+    fn discriminators_are_named_by_the_supertype() {
+        let mut types = Types::default();
+        let (animal, ..) = animals(&mut types);
+        let renamed = TypeDef { discriminator: "kind".to_owned(), ..types.get(animal).clone() };
+        types.insert(renamed);
+        let schema = schema_of_type(&types, animal);
+        assert_eq!(schema.pointer("/anyOf/0/required/0"), Some(&json!("kind")));
+    }
+
+    #[test]
+    fn an_authors_schema_keeps_its_references_wherever_it_stands() {
+        let mut types = Types::default();
+        let raw = json!({
+            "$schema": "http://json-schema.org/draft-07/schema#", "$id": "https://example.com/invoice",
+            "type": "object",
+            "properties": {"lines": {"type": "array", "items": {"$ref": "#/definitions/line"}}, "again": {"$ref": "#"}},
+            "definitions": {"line": {"type": "integer"}},
+        });
+        let invoice = of_kind(&mut types, "Invoice", TypeKind::Schema(raw));
+        let alone = schema_of_type(&types, invoice);
+        assert_eq!(alone.pointer("/properties/again/$ref"), Some(&json!("#")));
+        let schema = schema_of_list(&types, invoice);
+        assert_eq!(schema["items"], json!({"$ref": "#/$defs/Invoice"}));
+        let place = schema.pointer("/$defs/Invoice/properties/lines/items/$ref");
+        assert_eq!(place, Some(&json!("#/$defs/Invoice/definitions/line")));
+        let validator = jsonschema::validator_for(&schema).map_err(|error| error.to_string());
+        let validator = validator.as_ref().map_err(String::as_str);
+        let verdict = |value: Value| validator.map(|validator| validator.is_valid(&value));
+        assert_eq!(verdict(json!([{"lines": [1], "again": {"lines": [2]}}])), Ok(true));
+        assert_eq!(verdict(json!([{"again": {"lines": ["x"]}}])), Ok(false));
+    }
+
+    #[test]
+    fn some_of_is_an_object_with_one_optional_member_per_type() {
+        let mut types = Types::default();
+        let (_, frog, dog) = animals(&mut types);
+        let schema = schema_of_some_of(&types, &[frog, dog]);
+        assert_eq!(keys(&schema["properties"]), ["frog", "dog"]);
+        assert!(schema.get("required").is_none());
+    }
+
+    #[test]
+    fn open_objects_maps_and_formats() {
+        let types = Types::default();
+        let mut open = fields(vec![("when", Shape::new(ShapeKind::Date))]);
+        open.open = Open::Of(Box::new(integer()));
+        let shape = Shape::new(ShapeKind::Map(Box::new(Shape::new(ShapeKind::Object(Box::new(open))))));
+        let schema = schema_of(&types, &shape);
+        assert_eq!(schema.pointer("/additionalProperties/properties/when/format"), Some(&json!("date")));
+        assert_eq!(schema.pointer("/additionalProperties/additionalProperties/type"), Some(&json!("integer")));
+    }
+
+    #[test]
+    fn a_definition_never_takes_a_declared_name() {
+        let mut types = Types::default();
+        let (animal, frog, _) = animals(&mut types);
+        let clash = object(&mut types, "Frog_type", vec![("x", string())]);
+        let shape = Shape::new(ShapeKind::Object(Box::new(fields(vec![
+            ("a", Shape::named(animal)),
+            ("b", Shape::named(animal)),
+            ("c", Shape::named(frog)),
+            ("d", Shape::named(clash)),
+            ("e", Shape::new(ShapeKind::OneOf(vec![Shape::named(frog), Shape::named(clash)]))),
+        ]))));
+        let schema = schema_of(&types, &shape);
+        assert_eq!(schema.pointer("/properties/d/properties/x/type"), Some(&json!("string")));
+        assert!(jsonschema::validator_for(&schema).is_ok());
+    }
 }

@@ -268,10 +268,34 @@ impl<'a> View<'a> {
     }
 }
 
+/// Limits that keep their meaning on the shape that a schema is seen as.
+const LIMITS: &[&str] = &[
+    "title",
+    "examples",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "format",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+];
+
 fn constraints(map: &Map<String, Value>) -> Constraints {
+    let limits = map.iter().filter(|(keyword, _)| LIMITS.contains(&keyword.as_str()));
     Constraints {
         description: map.get("description").and_then(Value::as_str).map(str::to_owned),
         default: map.get("default").cloned(),
-        keywords: Map::new(),
+        keywords: limits.map(|(keyword, value)| (keyword.clone(), value.clone())).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests;

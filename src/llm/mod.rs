@@ -4,8 +4,11 @@
 //! [`call_with_retries`]. What differs between providers (bodies, streams, error shapes, structured output) ends here;
 //! what a reply *means* (validation, rules, feedback) is the caller's.
 
+mod anthropic;
 mod catalog;
 mod error;
+mod http;
+mod openai;
 mod options;
 mod provider;
 mod reply;
@@ -14,12 +17,14 @@ mod retry;
 mod script;
 mod scripted;
 mod secret;
+mod sse;
 
 pub mod parse;
 pub mod structured;
 
 pub use catalog::{Catalog, CatalogEntry, Feature};
 pub use error::{LlmError, LlmErrorKind};
+pub use http::client_builder;
 pub use options::{Options, Thinking, ToolChoice};
 pub use provider::{Capabilities, Environment, Llm, ProviderConfig, ProviderKind};
 pub use reply::{Delta, DeltaSink, Finish, NoSink, Reply, Usage};
@@ -34,7 +39,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 /// Every provider kind, in alphabetical order: the one line to add for a new one.
-pub const PROVIDERS: &[ProviderKind] = &[scripted::KIND];
+pub const PROVIDERS: &[ProviderKind] = &[anthropic::KIND, openai::KIND, scripted::KIND];
 
 /// Builds the provider `name` from its configuration; the client behind it is made at its first call.
 ///

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::catalog::Catalog;
+use super::catalog::{Catalog, CatalogEntry, Feature};
 use super::error::LlmError;
 use super::reply::{DeltaSink, Reply};
 use super::request::{OutputMode, Request};
@@ -46,6 +46,19 @@ pub struct Capabilities {
     pub images: bool,
     /// It thinks before it answers.
     pub thinking: bool,
+}
+
+impl Capabilities {
+    /// What the catalog says of a model, or else what is assumed of it.
+    pub(crate) fn of(entry: Option<&CatalogEntry>, assumed: Capabilities) -> Capabilities {
+        let has = |feature, assumed| entry.and_then(|entry| entry.has(feature)).unwrap_or(assumed);
+        Capabilities {
+            tools: has(Feature::Tools, assumed.tools),
+            json_schema: has(Feature::JsonSchema, assumed.json_schema),
+            images: has(Feature::Images, assumed.images),
+            thinking: has(Feature::Thinking, assumed.thinking),
+        }
+    }
 }
 
 /// A provider's settings, as the project file's `providers` has them, with `${env:…}` resolved.

@@ -118,3 +118,29 @@ pub struct NoSink;
 impl DeltaSink for NoSink {
     fn delta(&self, _: Delta) {}
 }
+
+/// Hands a reply that came whole to the sink, as a stream would bring it: text word by word.
+pub(crate) fn replay(reply: &Reply, sink: &dyn DeltaSink) {
+    let mut index = 0;
+    for part in &reply.parts {
+        match part {
+            Part::Text { text } => text.split_inclusive(' ').for_each(|word| sink.delta(Delta::Text(word.to_string()))),
+            Part::Thinking { text, .. } => sink.delta(Delta::Thinking(text.clone())),
+            Part::ToolCall { name, arguments, .. } => {
+                sink.delta(Delta::ToolCall { index, name: name.clone() });
+                sink.delta(Delta::ToolArguments { index, fragment: arguments.to_string() });
+                index += 1;
+            }
+            Part::Image { .. } | Part::ToolResult { .. } => {}
+        }
+    }
+}
+
+/// Reads a tool call's arguments; none is an empty object, and text that is no JSON stays as a string for the caller to
+/// answer.
+pub(crate) fn read_arguments(text: &str) -> Value {
+    if text.trim().is_empty() {
+        return Value::Object(serde_json::Map::new());
+    }
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_string()))
+}

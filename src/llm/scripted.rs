@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::catalog::Catalog;
 use super::error::{LlmError, LlmErrorKind};
 use super::provider::{Capabilities, Llm, ProviderConfig, ProviderKind};
-use super::reply::{Delta, DeltaSink, Finish, Reply, Usage};
+use super::reply::{DeltaSink, Finish, Reply, Usage, replay};
 use super::request::{Part, Request, Role};
 use super::script::{Outcome, Rule, Script, Step, When};
 use super::structured;
@@ -189,7 +189,7 @@ impl Llm for Scripted {
         }
         let reply = perform(step, request)?;
         if request.options.stream {
-            stream(&reply, sink);
+            replay(&reply, sink);
         }
         Ok(reply)
     }
@@ -271,25 +271,6 @@ fn estimate(request: &Request, answer: &[Part], thinking: Option<&str>) -> Usage
         output_tokens: tokens(received) + thinking_tokens,
         thinking_tokens,
         ..Usage::default()
-    }
-}
-
-/// Hands a whole reply to the sink as a stream would bring it: text word by word.
-fn stream(reply: &Reply, sink: &dyn DeltaSink) {
-    let mut index = 0;
-    for part in &reply.parts {
-        match part {
-            Part::Text { text } => {
-                text.split_inclusive(' ').for_each(|word| sink.delta(Delta::Text(word.to_string())));
-            }
-            Part::Thinking { text, .. } => sink.delta(Delta::Thinking(text.clone())),
-            Part::ToolCall { name, arguments, .. } => {
-                sink.delta(Delta::ToolCall { index, name: name.clone() });
-                sink.delta(Delta::ToolArguments { index, fragment: arguments.to_string() });
-                index += 1;
-            }
-            Part::Image { .. } | Part::ToolResult { .. } => {}
-        }
     }
 }
 

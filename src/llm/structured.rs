@@ -3,12 +3,12 @@
 //! A [`Request`] carries the type's plain schema. Providers that have native structured output make their dialect of it
 //! here ([`strict`]); others get [`instructions`]. [`decode`] undoes both and is the same for every provider.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::parse::{ParseError, parse_reply_json};
 use super::provider::Llm;
 use super::reply::Reply;
-use super::request::{OutputMode, OutputSchema, Part, Request, Role};
+use super::request::{Message, OutputMode, OutputSchema, Part, Request, Role};
 
 /// The key of the envelope around values whose schema is no object's.
 pub const ENVELOPE_KEY: &str = "value";
@@ -42,9 +42,14 @@ pub fn place_output(llm: &dyn Llm, request: &mut Request) {
         return;
     }
     let text = instructions(output);
-    match request.messages.iter_mut().rev().find(|message| message.role == Role::User) {
-        Some(message) => message.parts.push(Part::text(text)),
-        None => request.messages.push(super::request::Message::user(text)),
+    let Some(message) = request.messages.iter_mut().rev().find(|message| message.role == Role::User) else {
+        request.messages.push(Message::user(text));
+        return;
+    };
+    match message.parts.iter_mut().rev().find_map(|part| if let Part::Text { text } = part { Some(text) } else { None })
+    {
+        Some(prompt) => prompt.push_str(&format!("\n\n{text}")),
+        None => message.parts.push(Part::text(text)),
     }
 }
 
@@ -58,7 +63,440 @@ pub fn instructions(output: &OutputSchema) -> String {
 }
 
 /// Reads the value out of a reply: finds the JSON, takes it out of its envelope, drops nulls that mean "absent".
+///
+/// Where the schema allows only text, a reply that is no JSON is that text.
 pub fn decode(output: &OutputSchema, reply: &Reply) -> Result<Value, ParseError> {
-    let value = parse_reply_json(&reply.text())?;
-    Ok(unwrap(&output.schema, value))
+    let (schema, text) = (&output.schema, reply.text());
+    let value = match parse_reply_json(&text) {
+        Ok(value) => unwrap(schema, value),
+        Err(ParseError::Invalid { .. } | ParseError::Ambiguous { .. }) if is_text_only(schema) => {
+            Value::String(text.trim().to_string())
+        }
+        Err(error) => return Err(error),
+    };
+    let mut value = value;
+    drop_absent(schema, schema, &mut value, 0);
+    Ok(value)
+}
+
+/// Whether the schema's values are texts, or texts and null.
+fn is_text_only(schema: &Value) -> bool {
+    let is_text = |schema: &Value| match (schema.get("type"), schema.get("enum").and_then(Value::as_array)) {
+        (Some(Value::String(kind)), _) => kind == "string",
+        (None, Some(words)) => words.iter().all(Value::is_string),
+        _ => false,
+    };
+    let branches = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array);
+    let is_null = |schema: &Value| schema.get("type").and_then(Value::as_str) == Some("null");
+    match branches {
+        Some(branches) => {
+            branches.iter().any(is_text) && branches.iter().all(|branch| is_text(branch) || is_null(branch))
+        }
+        None => is_text(schema),
+    }
+}
+
+/// Removes null members that the schema does not ask for: strict dialects make every member required, and null for an
+/// optional member is the same as absent (language.md 3).
+fn drop_absent(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
+    if depth > SCHEMA_DEPTH_MAX {
+        return;
+    }
+    let Some(schema) = branch_for(root, schema, value, depth) else { return };
+    match value {
+        Value::Object(object) => {
+            let required: Vec<&str> = list(schema, "required").filter_map(Value::as_str).collect();
+            let properties = schema.get("properties").and_then(Value::as_object);
+            object.retain(|key, member| {
+                let optional =
+                    properties.and_then(|properties| properties.get(key)).filter(|_| !required.contains(&key.as_str()));
+                !(member.is_null() && optional.is_some_and(|property| !accepts_null(root, property, 0)))
+            });
+            for (key, member) in object.iter_mut() {
+                let property = properties.and_then(|properties| properties.get(key));
+                if let Some(property) = property.or_else(|| schema.get("additionalProperties")) {
+                    drop_absent(root, property, member, depth + 1);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(schema) = schema.get("items") {
+                items.iter_mut().for_each(|item| drop_absent(root, schema, item, depth + 1));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The schema that `value` is meant for: references followed, the branch of a union chosen by what tells them apart.
+fn branch_for<'a>(root: &'a Value, schema: &'a Value, value: &Value, depth: usize) -> Option<&'a Value> {
+    if depth > SCHEMA_DEPTH_MAX {
+        return None;
+    }
+    if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
+        return branch_for(root, resolve(root, target)?, value, depth + 1);
+    }
+    let Some(branches) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) else {
+        return Some(schema);
+    };
+    branches
+        .iter()
+        .filter_map(|branch| branch_for(root, branch, value, depth + 1))
+        .find(|branch| is_plausible(branch, value))
+}
+
+/// Whether `value` may be meant for `schema`: its type fits, constants are equal, no member is unknown, none is missing.
+fn is_plausible(schema: &Value, value: &Value) -> bool {
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let fits = |name: &str| name == kind || (kind == "number" && name == "integer");
+    let type_fits = match schema.get("type") {
+        Some(Value::String(name)) => fits(name),
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).any(fits),
+        _ => true,
+    };
+    let Some(object) = value.as_object() else { return type_fits };
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let member_fits = |(key, member): (&String, &Value)| match properties.and_then(|properties| properties.get(key)) {
+        Some(property) => property.get("const").is_none_or(|wanted| wanted == member),
+        None => schema.get("additionalProperties") != Some(&Value::Bool(false)),
+    };
+    let whole = list(schema, "required").filter_map(Value::as_str).all(|key| object.contains_key(key));
+    type_fits && whole && object.iter().all(member_fits)
+}
+
+fn accepts_null(root: &Value, schema: &Value, depth: usize) -> bool {
+    if depth > SCHEMA_DEPTH_MAX {
+        return false;
+    }
+    if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
+        return resolve(root, target).is_some_and(|schema| accepts_null(root, schema, depth + 1));
+    }
+    let by_type = match schema.get("type") {
+        Some(Value::String(name)) => name == "null",
+        Some(Value::Array(names)) => names.iter().any(|name| name == "null"),
+        _ => false,
+    };
+    let by_value = schema.get("const").is_some_and(Value::is_null) || list(schema, "enum").any(Value::is_null);
+    let mut branches = list(schema, "anyOf").chain(list(schema, "oneOf"));
+    by_type || by_value || branches.any(|branch| accepts_null(root, branch, depth + 1))
+}
+
+fn resolve<'a>(root: &'a Value, target: &str) -> Option<&'a Value> {
+    root.pointer(target.strip_prefix('#')?)
+}
+
+/// The elements of the list at `key`; none when there is no list.
+fn list<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    schema.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// How deep schemas are followed.
+const SCHEMA_DEPTH_MAX: usize = 64;
+
+/// The plain schema with its root in the envelope where one is wanted; `$defs` stay at the root.
+pub fn enveloped(schema: &Value) -> Value {
+    if !is_wrapped(schema) {
+        return schema.clone();
+    }
+    let mut inner = schema.clone();
+    let definitions = inner.as_object_mut().and_then(|object| object.shift_remove("$defs"));
+    if let Some(object) = inner.as_object_mut() {
+        object.shift_remove("$schema");
+    }
+    let mut outer = json!({
+        "type": "object", "properties": { ENVELOPE_KEY: inner }, "required": [ENVELOPE_KEY], "additionalProperties": false,
+    });
+    if let Some(definitions) = definitions {
+        outer["$defs"] = definitions;
+    }
+    outer
+}
+
+/// What a provider's strict mode can say.
+#[derive(Debug, Clone, Copy)]
+pub struct SchemaDialect {
+    /// Whether every member must be required (optional ones then become nullable).
+    pub all_required: bool,
+    /// Whether a type may hold itself.
+    pub recursion: bool,
+    /// The limits that may be said; others move into the description.
+    pub limits: &'static [&'static str],
+    /// The values of `format` that may be said.
+    pub formats: &'static [&'static str],
+}
+
+impl SchemaDialect {
+    /// OpenAI's `strict: true`.
+    pub const OPENAI: SchemaDialect = SchemaDialect {
+        all_required: true,
+        recursion: true,
+        limits: &[
+            "pattern",
+            "minimum",
+            "maximum",
+            "exclusiveMinimum",
+            "exclusiveMaximum",
+            "multipleOf",
+            "minItems",
+            "maxItems",
+        ],
+        formats: &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"],
+    };
+
+    /// Anthropic's `output_config.format`.
+    pub const ANTHROPIC: SchemaDialect = SchemaDialect {
+        all_required: false,
+        recursion: false,
+        limits: &[],
+        formats: &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"],
+    };
+}
+
+/// Limits that a description can say when the dialect cannot.
+const LIMITS: &[&str] = &[
+    "pattern",
+    "format",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "default",
+    "examples",
+];
+/// Keywords that shape values in ways that no strict dialect says.
+const UNSAYABLE: &[&str] = &[
+    "patternProperties",
+    "prefixItems",
+    "not",
+    "if",
+    "dependentSchemas",
+    "propertyNames",
+    "unevaluatedProperties",
+    "$dynamicRef",
+];
+
+/// Returns `schema` (its root in the envelope where needed) in the dialect; `None` when the dialect cannot say it: open
+/// objects and maps, `any`, tuples, and, where `recursion` is not allowed, types that hold themselves.
+pub fn strict(schema: &Value, dialect: &SchemaDialect) -> Option<Value> {
+    let wrapped = enveloped(schema);
+    if is_wrapped(schema) && mentions_root(&wrapped, 0) {
+        return None;
+    }
+    if !dialect.recursion && is_recursive(&wrapped) {
+        return None;
+    }
+    let mut converted = convert(&wrapped, dialect, 0)?;
+    if let Some(definitions) = wrapped.get("$defs").and_then(Value::as_object) {
+        let convert = |(name, schema): (&String, &Value)| Some((name.clone(), convert(schema, dialect, 0)?));
+        converted["$defs"] = Value::Object(definitions.iter().map(convert).collect::<Option<_>>()?);
+    }
+    Some(converted)
+}
+
+fn convert(schema: &Value, dialect: &SchemaDialect, depth: usize) -> Option<Value> {
+    let keys = schema.as_object()?;
+    if depth > SCHEMA_DEPTH_MAX || UNSAYABLE.iter().any(|key| keys.contains_key(*key)) {
+        return None;
+    }
+    if let Some(target) = keys.get("$ref").and_then(Value::as_str) {
+        // No neighbours are allowed beside a reference, not even a description.
+        return (target == "#" || target.starts_with("#/$defs/")).then(|| json!({ "$ref": target }));
+    }
+    let mut out = Map::new();
+    if let Some(branches) = keys.get("anyOf").or_else(|| keys.get("oneOf")).and_then(Value::as_array) {
+        if keys.contains_key("properties") || keys.contains_key("allOf") {
+            return None;
+        }
+        let branches = branches.iter().map(|branch| convert(branch, dialect, depth + 1)).collect::<Option<Vec<_>>>()?;
+        out.insert("anyOf".into(), Value::Array(branches));
+        return Some(described(out, keys, dialect));
+    }
+    if let Some(parts) = keys.get("allOf").and_then(Value::as_array) {
+        return match &parts[..] {
+            [only] if !keys.contains_key("properties") => convert(only, dialect, depth + 1),
+            _ => None,
+        };
+    }
+    match keys.get("type") {
+        Some(Value::String(kind)) => {
+            return convert_typed(kind, keys, dialect, depth).map(|out| described(out, keys, dialect));
+        }
+        Some(Value::Array(kinds)) => {
+            let branch = |kind: &Value| {
+                let mut alone = keys.clone();
+                alone.insert("type".into(), kind.clone());
+                alone.shift_remove("description");
+                convert(&Value::Object(alone), dialect, depth + 1)
+            };
+            out.insert("anyOf".into(), Value::Array(kinds.iter().map(branch).collect::<Option<_>>()?));
+        }
+        _ => match (keys.get("enum"), keys.get("const")) {
+            (Some(Value::Array(values)), _) => {
+                out.extend(kind_of_all(values).map(|kind| ("type".to_string(), json!(kind))));
+                out.insert("enum".into(), json!(values));
+            }
+            (_, Some(value)) => {
+                out.extend(kind_of_all(std::slice::from_ref(value)).map(|kind| ("type".to_string(), json!(kind))));
+                out.insert("const".into(), value.clone());
+            }
+            _ => return None,
+        },
+    }
+    Some(described(out, keys, dialect))
+}
+
+/// A schema with one type.
+fn convert_typed(
+    kind: &str,
+    keys: &Map<String, Value>,
+    dialect: &SchemaDialect,
+    depth: usize,
+) -> Option<Map<String, Value>> {
+    let mut out = Map::new();
+    out.insert("type".into(), json!(kind));
+    match kind {
+        "object" => {
+            let closed = keys.get("additionalProperties") == Some(&Value::Bool(false));
+            let properties = keys.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+            if !closed && (keys.contains_key("additionalProperties") || properties.is_empty()) {
+                return None;
+            }
+            let listed: Vec<&str> = keys
+                .get("required")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            let mut members = Map::new();
+            let mut required = Vec::new();
+            for (name, property) in &properties {
+                let mut member = convert(property, dialect, depth + 1)?;
+                let is_listed = listed.contains(&name.as_str());
+                if !is_listed && dialect.all_required {
+                    member = nullable(member);
+                }
+                if is_listed || dialect.all_required {
+                    required.push(json!(name));
+                }
+                members.insert(name.clone(), member);
+            }
+            out.insert("properties".into(), Value::Object(members));
+            out.insert("required".into(), Value::Array(required));
+            out.insert("additionalProperties".into(), json!(false));
+        }
+        "array" => {
+            out.insert("items".into(), convert(keys.get("items")?, dialect, depth + 1)?);
+        }
+        "string" | "number" | "integer" | "boolean" | "null" => {
+            let values =
+                ["enum", "const"].into_iter().filter_map(|key| Some((key.to_string(), keys.get(key)?.clone())));
+            out.extend(values);
+        }
+        _ => return None,
+    }
+    Some(out)
+}
+
+/// A member that may be null, its description kept outside where models look for it.
+fn nullable(mut member: Value) -> Value {
+    if accepts_null(&Value::Null, &member, 0) {
+        return member;
+    }
+    let description = member.as_object_mut().and_then(|object| object.shift_remove("description"));
+    let mut out = json!({"anyOf": [member, {"type": "null"}]});
+    if let Some(description) = description {
+        out["description"] = description;
+    }
+    out
+}
+
+/// Adds the description, and the limits: as keywords where the dialect has them, else as words.
+fn described(mut out: Map<String, Value>, keys: &Map<String, Value>, dialect: &SchemaDialect) -> Value {
+    let mut words = Vec::new();
+    for (key, value) in keys.iter().filter(|(key, _)| LIMITS.contains(&key.as_str())) {
+        let known_format = key == "format" && value.as_str().is_some_and(|format| dialect.formats.contains(&format));
+        let typed = out.contains_key("type");
+        if typed && (known_format || dialect.limits.contains(&key.as_str())) {
+            out.insert(key.clone(), value.clone());
+        } else {
+            words.push(match value {
+                Value::String(text) => format!("{key}: {text}"),
+                value => format!("{key}: {value}"),
+            });
+        }
+    }
+    let description = keys.get("description").and_then(Value::as_str).map(str::to_string);
+    let words = (!words.is_empty()).then(|| format!("({})", words.join("; ")));
+    let text: Vec<String> = description.into_iter().chain(words).collect();
+    if !text.is_empty() {
+        out.insert("description".into(), json!(text.join(" ")));
+    }
+    Value::Object(out)
+}
+
+/// The one JSON type of all values.
+fn kind_of_all(values: &[Value]) -> Option<&'static str> {
+    let kind = |value: &Value| match value {
+        Value::String(_) => "string",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::Null => "null",
+        Value::Array(_) | Value::Object(_) => "",
+    };
+    let first = kind(values.first()?);
+    (!first.is_empty() && values.iter().all(|value| kind(value) == first)).then_some(first)
+}
+
+fn mentions_root(schema: &Value, depth: usize) -> bool {
+    match schema {
+        Value::Object(keys) => {
+            keys.iter().any(|(key, value)| (key == "$ref" && value == "#") || mentions_root(value, depth + 1))
+        }
+        Value::Array(items) => items.iter().any(|item| mentions_root(item, depth + 1)),
+        _ => false,
+    }
+}
+
+/// Whether a definition leads back to itself.
+fn is_recursive(root: &Value) -> bool {
+    let Some(definitions) = root.get("$defs").and_then(Value::as_object) else { return mentions_root(root, 0) };
+    // Take away, again and again, what refers only to what is gone: what stays goes round in circles.
+    let mut left: Vec<(&String, Vec<String>)> =
+        definitions.iter().map(|(name, schema)| (name, references(schema))).collect();
+    loop {
+        let names: Vec<String> = left.iter().map(|(name, _)| format!("#/$defs/{name}")).collect();
+        let before = left.len();
+        left.retain(|(_, targets)| targets.iter().any(|target| target == "#" || names.contains(target)));
+        if left.len() == before {
+            return before > 0 || mentions_root(root, 0);
+        }
+    }
+}
+
+fn references(schema: &Value) -> Vec<String> {
+    match schema {
+        Value::Object(keys) => {
+            let own = keys.get("$ref").and_then(Value::as_str).map(str::to_string);
+            own.into_iter().chain(keys.values().flat_map(references)).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
 }

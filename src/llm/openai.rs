@@ -1,0 +1,446 @@
+//! OpenAI's chat completions, and every server that speaks them: a [`Dialect`] says where such a server differs.
+//!
+//! Bodies keep to what compatible servers know: `max_tokens` (but `max_completion_tokens` for thinking models, which
+//! refuse the other), no keys for what was not asked. Thinking is read where it is sent (`reasoning_content`,
+//! `reasoning`) and never sent back.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+
+use super::catalog::{Catalog, CatalogEntry, Feature};
+use super::error::{LlmError, LlmErrorKind};
+use super::http::{Http, too_large, words_of};
+use super::options::{Thinking, ToolChoice};
+use super::parse::REPLY_BYTES_MAX;
+use super::provider::{Capabilities, Environment, Llm, ProviderConfig, ProviderKind};
+use super::reply::{Delta, DeltaSink, Finish, Reply, Usage};
+use super::request::{ImageSource, Message, OutputMode, Part, Request, Role, ToolSpec, text_of};
+use super::structured::{self, SchemaDialect};
+
+/// The line of [`PROVIDERS`](super::PROVIDERS).
+pub(crate) const KIND: ProviderKind = ProviderKind {
+    name: OPENAI.kind,
+    summary: "OpenAI's chat completions, and every server compatible with them",
+    environment: Some(Environment { api_key: "OPENAI_API_KEY", base_url: "OPENAI_BASE_URL" }),
+    build,
+};
+
+fn build(name: &str, config: &ProviderConfig, catalog: Arc<Catalog>) -> Result<Arc<dyn Llm>, String> {
+    Ok(Arc::new(OpenAi::new(name, config, catalog, &OPENAI)?))
+}
+
+/// Where a server of OpenAI's shape differs from others.
+#[derive(Debug)]
+pub(crate) struct Dialect {
+    /// Its kind, under which the catalog also knows its models.
+    kind: &'static str,
+    /// Where it is when the configuration does not say.
+    base_url: &'static str,
+    /// What is assumed of a model that the catalog does not know, at that address.
+    assumed: Capabilities,
+}
+
+const OPENAI: Dialect = Dialect {
+    kind: "openai",
+    base_url: "https://api.openai.com/v1",
+    assumed: Capabilities { tools: true, json_schema: true, images: true, thinking: false },
+};
+
+/// What is assumed of an unknown model at an address of the author's: many servers take `response_format` and then
+/// ignore it, so that the schema would be lost; `models.catalog` can say more.
+const ASSUMED_ELSEWHERE: Capabilities = Capabilities { tools: true, json_schema: false, images: true, thinking: false };
+
+/// A provider that speaks chat completions.
+pub(crate) struct OpenAi {
+    name: String,
+    http: Http,
+    catalog: Arc<Catalog>,
+    dialect: &'static Dialect,
+    assumed: Capabilities,
+}
+
+impl OpenAi {
+    pub(crate) fn new(
+        name: &str,
+        config: &ProviderConfig,
+        catalog: Arc<Catalog>,
+        dialect: &'static Dialect,
+    ) -> Result<OpenAi, String> {
+        let authorization = config.api_key.iter().map(|key| ("authorization", format!("Bearer {}", key.expose())));
+        let http = Http::new(name, dialect.base_url, authorization.collect(), config)?;
+        let assumed = if config.base_url.is_none() { dialect.assumed } else { ASSUMED_ELSEWHERE };
+        Ok(OpenAi { name: name.to_string(), http, catalog, dialect, assumed })
+    }
+
+    fn entry(&self, model: &str) -> Option<&CatalogEntry> {
+        let own = self.catalog.get(&format!("{}/{model}", self.name));
+        own.or_else(|| self.catalog.get(&format!("{}/{model}", self.dialect.kind)))
+    }
+
+    async fn exchange(&self, request: &Request, sink: &dyn DeltaSink) -> Result<Reply, LlmError> {
+        let answer = self.http.post("/chat/completions", &self.wire(request)).await?;
+        if !answer.is_event_stream() {
+            // Some servers answer whole although a stream was asked for.
+            let reply = whole_reply(&self.http, request, &answer.json().await?)?;
+            if request.options.stream {
+                super::reply::replay(&reply, sink);
+            }
+            return Ok(reply);
+        }
+        let mut assembly = Assembly::default();
+        answer
+            .events(|event| match event.data.trim() {
+                "[DONE]" => {
+                    assembly.done = true;
+                    Ok(true)
+                }
+                data => assembly.take(&self.http, data, sink).map(|()| false),
+            })
+            .await?;
+        assembly.finish(&self.http, request)
+    }
+}
+
+#[async_trait]
+impl Llm for OpenAi {
+    fn capabilities(&self, model: &str) -> Capabilities {
+        Capabilities::of(self.entry(model), self.assumed)
+    }
+
+    async fn call(&self, request: &Request, sink: &dyn DeltaSink) -> Result<Reply, LlmError> {
+        self.http.within(request.options.timeout, self.exchange(request, sink)).await
+    }
+
+    fn wire(&self, request: &Request) -> Value {
+        let thinks = self.entry(&request.model).and_then(|entry| entry.has(Feature::Thinking)).unwrap_or(false);
+        let mut body = Map::new();
+        body.insert("model".into(), json!(request.model));
+        body.insert("messages".into(), json!(messages(request)));
+        if !request.tools.is_empty() {
+            body.insert("tools".into(), tools(&request.tools));
+            if let Some(choice) = &request.options.tool_choice {
+                body.insert("tool_choice".into(), tool_choice(choice));
+            }
+            put(&mut body, "parallel_tool_calls", request.options.parallel_tool_calls);
+        }
+        if let Some(output) = request.output.as_ref().filter(|output| output.mode == OutputMode::Native) {
+            body.insert("response_format".into(), response_format(&output.name, &output.schema));
+        }
+        put(&mut body, "temperature", request.options.temperature);
+        put(&mut body, "top_p", request.options.top_p);
+        if self.assumed == ASSUMED_ELSEWHERE {
+            // OpenAI itself refuses the key; servers of open models know it.
+            put(&mut body, "top_k", request.options.top_k);
+        }
+        put(&mut body, if thinks { "max_completion_tokens" } else { "max_tokens" }, request.options.max_tokens);
+        put(&mut body, "seed", request.options.seed);
+        if !request.options.stop.is_empty() {
+            body.insert("stop".into(), json!(request.options.stop));
+        }
+        put(&mut body, "reasoning_effort", request.options.thinking.as_ref().and_then(Thinking::effort));
+        if request.options.stream {
+            body.insert("stream".into(), json!(true));
+            body.insert("stream_options".into(), json!({"include_usage": true}));
+        }
+        Value::Object(body)
+    }
+}
+
+fn put(body: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        body.insert(key.to_string(), value.into());
+    }
+}
+
+/// The wire form of tools.
+pub(crate) fn tools(specs: &[ToolSpec]) -> Value {
+    let tool = |spec: &ToolSpec| {
+        let function = json!({"name": spec.name, "description": spec.description, "parameters": spec.parameters});
+        json!({"type": "function", "function": function})
+    };
+    specs.iter().map(tool).collect()
+}
+
+fn tool_choice(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::Auto => json!("auto"),
+        ToolChoice::None => json!("none"),
+        ToolChoice::Required => json!("required"),
+        ToolChoice::Tool(name) => json!({"type": "function", "function": {"name": name}}),
+    }
+}
+
+/// Strict where the dialect can say the schema; else the schema as it is, which the server then only aims at.
+fn response_format(name: &str, schema: &Value) -> Value {
+    let (schema, strict) = match structured::strict(schema, &SchemaDialect::OPENAI) {
+        Some(strict) => (strict, true),
+        None => (structured::enveloped(schema), false),
+    };
+    json!({"type": "json_schema", "json_schema": {"name": schema_name(name), "strict": strict, "schema": schema}})
+}
+
+/// A type's name as the wire allows it: `[A-Za-z0-9_-]{1,64}`.
+fn schema_name(name: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = name.chars().map(allowed).take(64).collect();
+    if name.is_empty() { "output".to_string() } else { name }
+}
+
+fn messages(request: &Request) -> Vec<Value> {
+    let system = request.system.iter().map(|text| json!({"role": "system", "content": text}));
+    system.chain(request.messages.iter().flat_map(message)).collect()
+}
+
+/// One message of ours is one of theirs, but for tool results, of which each is its own.
+fn message(message: &Message) -> Vec<Value> {
+    let results = message.parts.iter().filter_map(|part| match part {
+        Part::ToolResult { id, content, .. } => Some(json!({"role": "tool", "tool_call_id": id, "content": content})),
+        _ => None,
+    });
+    let mut sent: Vec<Value> = results.collect();
+    match message.role {
+        Role::Assistant => sent.push(assistant(message)),
+        Role::User | Role::Tool => {
+            if let Some(content) = content(&message.parts) {
+                sent.push(json!({"role": "user", "content": content}));
+            }
+        }
+    }
+    sent
+}
+
+fn assistant(message: &Message) -> Value {
+    let call = |part: &Part| match part {
+        Part::ToolCall { id, name, arguments } => {
+            let arguments = match arguments {
+                Value::String(broken) => broken.clone(),
+                arguments => arguments.to_string(),
+            };
+            Some(json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}))
+        }
+        _ => None,
+    };
+    let calls: Vec<Value> = message.parts.iter().filter_map(call).collect();
+    let text = message.text();
+    let mut sent = Map::new();
+    sent.insert("role".into(), json!("assistant"));
+    sent.insert("content".into(), if text.is_empty() && !calls.is_empty() { Value::Null } else { json!(text) });
+    if !calls.is_empty() {
+        sent.insert("tool_calls".into(), json!(calls));
+    }
+    Value::Object(sent)
+}
+
+/// Plain text as a string, which every server knows; parts only when there are images.
+fn content(parts: &[Part]) -> Option<Value> {
+    let part = |part: &Part| match part {
+        Part::Text { text } => Some(json!({"type": "text", "text": text})),
+        Part::Image { mime, source } => {
+            let url = match source {
+                ImageSource::Data(data) => format!("data:{mime};base64,{data}"),
+                ImageSource::Url(url) => url.clone(),
+            };
+            Some(json!({"type": "image_url", "image_url": {"url": url}}))
+        }
+        _ => None,
+    };
+    if parts.iter().any(|part| matches!(part, Part::Image { .. })) {
+        return Some(parts.iter().filter_map(part).collect());
+    }
+    parts.iter().any(|part| matches!(part, Part::Text { .. })).then(|| json!(text_of(parts)))
+}
+
+/// Reads an answer that came whole.
+fn whole_reply(http: &Http, request: &Request, body: &Value) -> Result<Reply, LlmError> {
+    if let Some(error) = error_of(http, body) {
+        return Err(error);
+    }
+    let Some(choice) = body.pointer("/choices/0") else {
+        return Err(http.error(
+            LlmErrorKind::Protocol,
+            &format!("answered without `choices`: {}", words_of(body.to_string().as_bytes())),
+        ));
+    };
+    let mut assembly = Assembly::default();
+    assembly.take_choice(choice, "message", http, &super::reply::NoSink)?;
+    assembly.take_head(body);
+    assembly.done = true;
+    assembly.finish(http, request)
+}
+
+/// An error that came with status 200, as some gateways and streams send it.
+fn error_of(http: &Http, body: &Value) -> Option<LlmError> {
+    let error = body.get("error").filter(|error| !error.is_null())?;
+    let code = error.get("code").and_then(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()));
+    let status = code.and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
+    let kind = LlmError::kind_of_status(status.unwrap_or(500));
+    Some(http.error(kind, &format!("failed while it answered: {}", words_of(body.to_string().as_bytes()))))
+}
+
+/// A reply while its pieces come. A whole reply is one piece.
+#[derive(Default)]
+struct Assembly {
+    thinking: String,
+    text: String,
+    refusal: String,
+    calls: Vec<PartialCall>,
+    finish: Option<String>,
+    usage: Usage,
+    model: Option<String>,
+    /// Whether the end was announced.
+    done: bool,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct PartialCall {
+    /// The server's number for it, where it gives one.
+    number: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl Assembly {
+    /// Takes one event's data.
+    fn take(&mut self, http: &Http, data: &str, sink: &dyn DeltaSink) -> Result<(), LlmError> {
+        let chunk: Value = serde_json::from_str(data).map_err(|error| {
+            http.error(
+                LlmErrorKind::Protocol,
+                &format!("sent an event that is not JSON ({error}): {}", words_of(data.as_bytes())),
+            )
+        })?;
+        if let Some(error) = error_of(http, &chunk) {
+            return Err(error);
+        }
+        self.take_head(&chunk);
+        match chunk.pointer("/choices/0") {
+            Some(choice) => self.take_choice(choice, "delta", http, sink),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes what stands beside the choices. Usage comes in a chunk of its own, or grows in every chunk.
+    fn take_head(&mut self, chunk: &Value) {
+        if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
+            self.usage = read_usage(usage);
+        }
+        if let Some(model) = chunk.get("model").and_then(Value::as_str).filter(|model| !model.is_empty()) {
+            self.model = Some(model.to_string());
+        }
+    }
+
+    fn take_choice(&mut self, choice: &Value, key: &str, http: &Http, sink: &dyn DeltaSink) -> Result<(), LlmError> {
+        if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str) {
+            self.finish = Some(finish.to_string());
+        }
+        let Some(delta) = choice.get(key) else { return Ok(()) };
+        let text_at = |key: &str| delta.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        if let Some(thought) = text_at("reasoning_content").or_else(|| text_at("reasoning")) {
+            self.count(thought.len(), http)?;
+            self.thinking.push_str(thought);
+            sink.delta(Delta::Thinking(thought.to_string()));
+        }
+        if let Some(text) = delta.get("content").and_then(content_text) {
+            self.count(text.len(), http)?;
+            self.text.push_str(&text);
+            sink.delta(Delta::Text(text));
+        }
+        if let Some(refusal) = text_at("refusal") {
+            self.count(refusal.len(), http)?;
+            self.refusal.push_str(refusal);
+        }
+        let calls = delta.get("tool_calls").and_then(Value::as_array);
+        calls.into_iter().flatten().try_for_each(|call| self.take_call(call, http, sink))
+    }
+
+    fn take_call(&mut self, call: &Value, http: &Http, sink: &dyn DeltaSink) -> Result<(), LlmError> {
+        let number = call.get("index").and_then(Value::as_u64);
+        let id = call.get("id").and_then(Value::as_str).unwrap_or_default();
+        let name = call.pointer("/function/name").and_then(Value::as_str).unwrap_or_default();
+        let known = match number {
+            Some(_) => self.calls.iter().position(|call| call.number == number),
+            // Without numbers a new id or name begins a call, and anything else goes on with the last one.
+            None if id.is_empty() && name.is_empty() => self.calls.len().checked_sub(1),
+            None => None,
+        };
+        let index = known.unwrap_or_else(|| {
+            self.calls.push(PartialCall { number, ..PartialCall::default() });
+            self.calls.len() - 1
+        });
+        let fragment = match call.pointer("/function/arguments") {
+            Some(Value::String(fragment)) => fragment.clone(),
+            Some(Value::Null) | None => String::new(),
+            Some(object) => object.to_string(),
+        };
+        self.count(id.len() + name.len() + fragment.len() + 1, http)?;
+        let partial = &mut self.calls[index];
+        if partial.id.is_empty() {
+            partial.id = id.to_string();
+        }
+        if partial.name.is_empty() && !name.is_empty() {
+            partial.name = name.to_string();
+            sink.delta(Delta::ToolCall { index, name: name.to_string() });
+        }
+        if !fragment.is_empty() {
+            partial.arguments.push_str(&fragment);
+            sink.delta(Delta::ToolArguments { index, fragment });
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, bytes: usize, http: &Http) -> Result<(), LlmError> {
+        self.bytes += bytes;
+        if self.bytes > REPLY_BYTES_MAX { Err(too_large(http)) } else { Ok(()) }
+    }
+
+    fn finish(self, http: &Http, request: &Request) -> Result<Reply, LlmError> {
+        if !self.done && self.finish.is_none() {
+            return Err(http.error(LlmErrorKind::Transport, "ended its stream in the middle of the reply"));
+        }
+        let finish = match self.finish.as_deref() {
+            _ if !self.refusal.is_empty() => Finish::Refusal(self.refusal),
+            Some("length") => Finish::Length,
+            Some("content_filter") => Finish::ContentFilter,
+            _ if !self.calls.is_empty() => Finish::ToolCalls,
+            _ => Finish::Stop,
+        };
+        let mut parts = Vec::new();
+        if !self.thinking.is_empty() {
+            parts.push(Part::Thinking { text: self.thinking, signature: None });
+        }
+        if !self.text.is_empty() {
+            parts.push(Part::Text { text: self.text });
+        }
+        let calls = self.calls.into_iter().enumerate().map(|(index, call)| Part::ToolCall {
+            id: if call.id.is_empty() { format!("call_{}_{}", request.turn, index + 1) } else { call.id },
+            name: call.name,
+            arguments: super::reply::read_arguments(&call.arguments),
+        });
+        parts.extend(calls);
+        Ok(Reply { parts, finish, usage: self.usage, model: self.model.unwrap_or_else(|| request.model.clone()) })
+    }
+}
+
+/// Text content, which is a string or a list of parts.
+fn content_text(content: &Value) -> Option<String> {
+    let text = match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part.get("text")?.as_str()).collect(),
+        _ => String::new(),
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+fn read_usage(usage: &Value) -> Usage {
+    let count = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
+    Usage {
+        input_tokens: count("/prompt_tokens"),
+        output_tokens: count("/completion_tokens"),
+        cached_input_tokens: count("/prompt_tokens_details/cached_tokens"),
+        cache_write_tokens: 0,
+        thinking_tokens: count("/completion_tokens_details/reasoning_tokens"),
+    }
+}

@@ -148,3 +148,68 @@ fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
         list.push(item);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{animals, fields, integer, of_kind, string};
+    use super::super::types::TypeDef;
+    use super::*;
+
+    fn known(shape: Shape, optional: bool) -> Member {
+        Member::Known { shape, optional }
+    }
+
+    #[test]
+    fn fields_defaults_and_computed_members() {
+        let mut defaulted = integer();
+        defaulted.constraints.default = Some(Value::from(3));
+        let mut ticket = fields(vec![("id", string()), ("note?", string()), ("days?", defaulted.clone())]);
+        ticket.computed.insert("label".to_owned(), "id".to_owned());
+        let mut types = Types::default();
+        let id = types.insert(TypeDef::object("Ticket", ticket));
+        let look = |name: &str| member(&types, &Shape::named(id), name);
+        assert_eq!(look("id"), known(string(), false));
+        assert_eq!(look("note"), known(string(), true));
+        assert_eq!(look("days"), known(defaulted, false));
+        assert_eq!(look("label"), known(Shape::new(ShapeKind::Any), false));
+        let candidates = ["id", "note", "days", "label"].map(str::to_owned).to_vec();
+        assert_eq!(look("idd"), Member::Unknown { candidates });
+        assert_eq!(member(&types, &string(), "id"), Member::NotAnObject);
+    }
+
+    #[test]
+    fn a_supertype_has_the_members_of_its_subtypes() {
+        let mut types = Types::default();
+        let (animal, frog, dog) = animals(&mut types);
+        let look = |name: &str| member(&types, &Shape::named(animal), name);
+        assert_eq!(look("name"), known(string(), false));
+        assert_eq!(look("jumps"), known(integer(), true));
+        let names = ShapeKind::Enum(vec![Value::from("Frog"), Value::from("Dog")]);
+        assert_eq!(look("type"), known(Shape::new(names), false));
+        let candidates = ["type", "name", "jumps", "barks"].map(str::to_owned).to_vec();
+        assert_eq!(look("nme"), Member::Unknown { candidates });
+        assert!(matches!(member(&types, &Shape::named(frog), "type"), Member::Unknown { .. }));
+        let either = Shape::new(ShapeKind::OneOf(vec![Shape::named(frog), Shape::named(dog), string()]));
+        assert_eq!(member(&types, &either, "name"), known(string(), true));
+    }
+
+    #[test]
+    fn maps_open_objects_and_authors_schemas() {
+        let mut types = Types::default();
+        let map = Shape::new(ShapeKind::Map(Box::new(integer())));
+        assert_eq!(member(&types, &map, "x"), known(integer(), true));
+        let open = Shape::new(ShapeKind::Object(Box::new(ObjectDef { open: Open::Any, ..ObjectDef::default() })));
+        assert_eq!(member(&types, &open, "x"), Member::Any);
+        let raw = serde_json::json!({"properties": {"total": {"type": "integer"}}, "additionalProperties": false});
+        let invoice = of_kind(&mut types, "Invoice", TypeKind::Schema(raw));
+        assert_eq!(member(&types, &Shape::named(invoice), "total"), known(integer(), true));
+        assert!(matches!(member(&types, &Shape::named(invoice), "totl"), Member::Unknown { .. }));
+    }
+
+    #[test]
+    fn abstract_types_without_subtypes_have_no_members() {
+        let mut types = Types::default();
+        let id = types.insert(TypeDef { is_abstract: true, ..TypeDef::object("Intent", ObjectDef::default()) });
+        assert_eq!(member(&types, &Shape::named(id), "x"), Member::Unknown { candidates: Vec::new() });
+    }
+}

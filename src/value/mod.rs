@@ -18,8 +18,11 @@ pub use import::{check_schema, view};
 pub use member::{Member, member};
 pub use output::{Output, OutputKind, present, subset};
 pub use sample::sample;
-pub use schema::{schema_of, schema_of_list, schema_of_some_of, schema_of_type, wrapped};
+pub use schema::{schema_of, schema_of_list, schema_of_some_of, schema_of_type};
 pub use types::{
     BUILT_IN, Constraints, Field, ObjectDef, Open, Rule, Shape, ShapeKind, TypeDef, TypeId, TypeKind, Types, snake_case,
 };
 pub use validate::{NoRules, RuleEval, Tags, VALUE_DEPTH_MAX, Valid, Validators, Violation, depth_at_most};
+
+#[cfg(test)]
+mod properties;

@@ -122,3 +122,46 @@ pub fn present(types: &Types, expected: TypeId, id: TypeId, value: Value) -> Val
 pub(super) fn has_field(types: &Types, id: TypeId, name: &str) -> bool {
     types.get(id).fields().is_some_and(|fields| fields.contains_key(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{animals, integer, object, string};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn outputs_are_described_as_they_are_written() {
+        let mut types = Types::default();
+        let (animal, frog, dog) = animals(&mut types);
+        let text = |kind: OutputKind| Output::new(kind).describe(&types);
+        assert_eq!(text(OutputKind::Optional(animal)), "Animal?");
+        assert_eq!(text(OutputKind::List(frog)), "list<Frog>");
+        assert_eq!(text(OutputKind::SomeOf(vec![frog, dog])), "[Frog, Dog]");
+        assert_eq!(Output::new(OutputKind::None).schema(&types), json!({"type": "null"}));
+        assert_eq!(
+            Output::new(OutputKind::Optional(frog)).schema(&types).pointer("/anyOf/1"),
+            Some(&json!({"type": "null"}))
+        );
+    }
+
+    #[test]
+    fn a_subset_keeps_the_order_of_the_type() {
+        let mut types = Types::default();
+        let id = object(&mut types, "Page", vec![("title", string()), ("size", integer()), ("text?", string())]);
+        let shape = subset(&types, id, &["text".to_owned(), "title".to_owned()]);
+        let properties = shape.map(|shape| schema_of(&types, &shape)["properties"].to_string());
+        assert_eq!(properties, Ok(r#"{"title":{"type":"string"},"text":{"type":["string","null"]}}"#.to_owned()));
+        assert_eq!(subset(&types, id, &["sise".to_owned()]).err().as_deref(), Some("`Page` has no field `sise`"));
+    }
+
+    #[test]
+    fn objects_are_presented_with_a_discriminator_only_where_it_is_asked_for() {
+        let mut types = Types::default();
+        let (animal, frog, _) = animals(&mut types);
+        let plain = json!({"name": "x"});
+        let tagged = json!({"type": "Frog", "name": "x"});
+        assert_eq!(present(&types, animal, frog, plain.clone()).to_string(), tagged.to_string());
+        assert_eq!(present(&types, animal, frog, tagged.clone()), tagged);
+        assert_eq!(present(&types, frog, frog, tagged), plain);
+    }
+}

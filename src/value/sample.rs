@@ -254,27 +254,28 @@ impl Sampler<'_> {
     }
 }
 
-/// A number within its limits, near the lower one.
+/// A number within its limits: the middle of two, else near the one there is; the next ones for further variants, from
+/// the start again where they run out.
 fn number(keywords: &Map<String, Value>, whole: bool, variant: usize) -> Value {
     let limit = |keyword: &str| keywords.get(keyword).and_then(Value::as_f64);
     let nudge = if whole { 1.0 } else { 0.001 };
     let least = limit("minimum").or_else(|| limit("exclusiveMinimum").map(|least| least + nudge));
     let most = limit("maximum").or_else(|| limit("exclusiveMaximum").map(|most| most - nudge));
+    let unit = limit("multipleOf").filter(|unit| *unit > 0.0);
     let start = match (least, most) {
-        (Some(least), Some(most)) if !whole && variant == 0 => (least + most) / 2.0,
+        (Some(least), Some(most)) if !whole && unit.is_none() => (least + most) / 2.0,
         (Some(least), _) => least,
-        (None, Some(most)) if most < 1.0 => most - variant as f64,
+        (None, Some(most)) if most < 1.0 => most - unit.unwrap_or(1.0),
         (None, _) => 1.0,
     };
-    let step = limit("multipleOf").filter(|step| *step > 0.0);
-    let mut value = if whole { start.ceil() } else { start };
-    if let Some(step) = step {
-        value = (value / step).ceil() * step;
-    }
-    let (spread, rising) = (variant as f64, !(least.is_none() && most.is_some_and(|most| most < 1.0)));
-    if rising {
-        value += spread * step.unwrap_or(if whole { 1.0 } else { 0.01 });
-    }
+    let start = match unit {
+        Some(unit) => (start / unit).ceil() * unit,
+        None if whole => start.ceil(),
+        None => start,
+    };
+    let step = unit.unwrap_or(if whole { 1.0 } else { 0.01 });
+    let room = most.map_or(f64::INFINITY, |most| ((most - start) / step).floor().max(0.0));
+    let value = start + step * (variant as f64 % (room + 1.0));
     if value.fract() == 0.0 && value.abs() < 9e15 { Value::from(value as i64) } else { Value::from(value) }
 }
 
@@ -331,5 +332,76 @@ fn pick(class: &Class, variant: usize) -> Option<char> {
         (Some(c), _) => Some(*c),
         (None, Class::Unicode(class)) => class.ranges().first().map(|range| range.start()),
         (None, Class::Bytes(class)) => class.ranges().first().map(|range| range.start() as char),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{animals, integer, object, of_kind, string};
+    use super::*;
+    use std::sync::Arc;
+
+    fn made(types: Types, shape: &Shape) -> Result<Value, String> {
+        sample(&Validators::new(Arc::new(types)), shape)
+    }
+
+    #[test]
+    fn samples_use_what_the_author_gives_and_keep_to_limits() {
+        let mut types = Types::default();
+        let mut tone = string();
+        tone.constraints.default = Some(json!("dry"));
+        let id = object(
+            &mut types,
+            "Ticket",
+            vec![
+                ("id", string().with("pattern", "^T-\\d{3,}$")),
+                ("severity", integer().with("minimum", 2).with("maximum", 5)),
+                ("tags", Shape::list(string()).with("minItems", 2).with("uniqueItems", true)),
+                ("due?", Shape::new(ShapeKind::Date)),
+                ("tone?", tone),
+                ("city", string().with("examples", json!(["Oslo"]))),
+                ("short", string().with("maxLength", 4)),
+            ],
+        );
+        assert_eq!(
+            made(types, &Shape::named(id)),
+            Ok(json!({
+                "id": "T-111", "severity": 2, "tags": ["sample tag", "sample tag 2"], "due": "2026-01-01",
+                "tone": "dry", "city": "Oslo", "short": "hort",
+            }))
+        );
+    }
+
+    #[test]
+    fn recursion_ends_where_it_may_and_says_so_where_it_may_not() {
+        let mut types = Types::default();
+        let node = object(&mut types, "Node", vec![]);
+        object(&mut types, "Node", vec![("next?", Shape::named(node)), ("all", Shape::list(Shape::named(node)))]);
+        assert_eq!(made(types.clone(), &Shape::named(node)), Ok(json!({"all": []})));
+        object(&mut types, "Node", vec![("next", Shape::named(node))]);
+        let error = made(types, &Shape::named(node)).err().unwrap_or_default();
+        assert!(error.ends_with("`next`: `Node` contains itself without end"), "{error}");
+    }
+
+    #[test]
+    fn supertypes_take_the_first_concrete_type() {
+        let mut types = Types::default();
+        let (animal, ..) = animals(&mut types);
+        assert_eq!(made(types, &Shape::named(animal)), Ok(json!({"type": "Frog", "name": "sample name", "jumps": 1})));
+    }
+
+    #[test]
+    fn authors_schemas_are_followed_as_far_as_they_are_seen() {
+        let mut types = Types::default();
+        let raw = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer", "minimum": 7}}});
+        let invoice = of_kind(&mut types, "Invoice", TypeKind::Schema(raw));
+        assert_eq!(made(types, &Shape::named(invoice)), Ok(json!({"n": 7})));
+    }
+
+    #[test]
+    fn the_impossible_is_explained() {
+        let shape = string().with("pattern", "^(?=a)b$");
+        let error = made(Types::default(), &shape).err().unwrap_or_default();
+        assert!(error.starts_with("no sample value could be made up: expected text that matches"), "{error}");
     }
 }

@@ -51,37 +51,6 @@ pub(super) fn some_of(types: &Types, ids: &[TypeId]) -> Shape {
     Shape::new(ShapeKind::Object(Box::new(object)))
 }
 
-/// An object schema with one required member `key` of the given schema, for places that want an object at the root
-/// (structured output of lists, unions and scalars). `$defs` move to the new root, so references keep their meaning.
-pub fn wrapped(mut schema: Value, key: &str) -> Value {
-    let defs = match &mut schema {
-        Value::Object(map) if !refers_to_root(map) => map.shift_remove("$defs"),
-        _ => None,
-    };
-    let schema = if defs.is_none() { import::embedded(&schema, &format!("#/properties/{key}")) } else { schema };
-    let mut root = Map::new();
-    root.insert("type".to_owned(), json!("object"));
-    root.insert("properties".to_owned(), json!({ key: schema }));
-    root.insert("required".to_owned(), json!([key]));
-    root.insert("additionalProperties".to_owned(), Value::Bool(false));
-    if let Some(defs) = defs {
-        root.insert("$defs".to_owned(), defs);
-    }
-    Value::Object(root)
-}
-
-/// True when a schema has a local reference outside its `$defs`.
-fn refers_to_root(schema: &Map<String, Value>) -> bool {
-    let local = |text: &str| text.starts_with('#') && !text.starts_with(POINTER);
-    let mut found = schema.get("$ref").and_then(Value::as_str).is_some_and(local);
-    children(schema, &mut |_, child| {
-        if let Value::Object(child) = child {
-            found |= refers_to_root(child);
-        }
-    });
-    found
-}
-
 /// One lowering: the definitions so far, by key in order of first use. A definition that is under way is null.
 struct Lowering<'a> {
     types: &'a Types,
@@ -268,11 +237,13 @@ impl Inlining {
         if let Some(def) = self.defs.get(&key)
             && let Some(merged) = merged(map, def)
         {
-            *root = merged;
-            match self.uses.get_mut(&key) {
-                Some(uses) if *uses > 1 => *uses += 1,
-                _ => drop(self.defs.insert(key, Value::Null)),
+            if self.uses.get(&key).is_some_and(|uses| *uses > 1) {
+                // The definition stays, so that what it refers to is used once more by the copy.
+                self.count(&merged);
+            } else {
+                self.defs.insert(key, Value::Null);
             }
+            *root = merged;
         }
     }
 
@@ -447,6 +418,21 @@ mod tests {
         assert_eq!(schema["type"], "object");
         assert_eq!(schema.pointer("/properties/children/items/$ref"), Some(&json!("#/$defs/Node")));
         assert_eq!(schema.pointer("/$defs/Node/properties/children/items/$ref"), Some(&json!("#/$defs/Node")));
+    }
+
+    #[test]
+    fn what_a_recursive_root_refers_to_is_still_defined() {
+        let mut types = Types::default();
+        let meta = object(&mut types, "Meta", vec![("x", string())]);
+        let node = object(&mut types, "Node", vec![]);
+        object(
+            &mut types,
+            "Node",
+            vec![("meta", Shape::named(meta)), ("one?", Shape::named(node)), ("two?", Shape::named(node))],
+        );
+        let schema = schema_of_type(&types, node);
+        assert_eq!(schema.pointer("/properties/meta/$ref"), Some(&json!("#/$defs/Meta")));
+        assert!(schema.pointer("/$defs/Meta/properties/x").is_some(), "{schema}");
     }
 
     #[test]

@@ -369,10 +369,13 @@ impl<'a> Walk<'a> {
     }
 
     fn choice(&mut self, shape: &Shape, alternatives: &[Alternative<'_>], value: Value) -> Value {
-        if let Value::Object(map) = &value
-            && let Some((tag, id)) = self.tagged(alternatives, map)
-        {
-            return self.own(id, Some(tag), value);
+        let said = value.as_object().and_then(|map| self.tagged(alternatives, map));
+        let mut of_said = None;
+        if let Some((tag, id)) = said {
+            match self.attempt(|walk| walk.own(id, Some(tag), value.clone())) {
+                Ok(value) => return value,
+                Err(violations) => of_said = Some(violations),
+            }
         }
         let untagged: Vec<&Alternative> =
             alternatives.iter().filter(|alternative| !matches!(alternative, Alternative::Tagged { .. })).collect();
@@ -387,6 +390,10 @@ impl<'a> Walk<'a> {
                 Err(violations) if self.is_of_kind(alternative, &value) => complaints.push(violations),
                 Err(_) => {}
             }
+        }
+        if let Some(violations) = of_said {
+            self.violations.extend(violations);
+            return value;
         }
         match value {
             Value::Object(map) if untagged.len() < alternatives.len() => self.untagged(alternatives, map),

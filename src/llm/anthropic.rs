@@ -276,6 +276,8 @@ enum Block {
         signature: String,
     },
     ToolUse {
+        /// Which call of the reply it is.
+        number: usize,
         id: String,
         name: String,
         input: Value,
@@ -295,6 +297,7 @@ impl Block {
                 Block::Thinking { text: String::new(), signature: format!("{REDACTED_PREFIX}{}", text("data")) }
             }
             "tool_use" => Block::ToolUse {
+                number: 0,
                 id: text("id"),
                 name: text("name"),
                 input: block.get("input").cloned().unwrap_or_else(|| json!({})),
@@ -310,7 +313,7 @@ impl Block {
             Block::Thinking { text, signature } => {
                 Some(Part::Thinking { text, signature: (!signature.is_empty()).then_some(signature) })
             }
-            Block::ToolUse { id, name, input, fragments } => {
+            Block::ToolUse { id, name, input, fragments, .. } => {
                 let arguments = if fragments.is_empty() { input } else { super::reply::read_arguments(&fragments) };
                 Some(Part::ToolCall { id, name, arguments })
             }
@@ -323,10 +326,13 @@ impl Block {
 #[derive(Default)]
 struct Assembly {
     blocks: Vec<Block>,
+    /// How many of the blocks are tool calls.
+    calls: usize,
     stop: Option<String>,
     usage: Usage,
     model: Option<String>,
     done: bool,
+    /// What the pieces so far come to.
     bytes: usize,
 }
 
@@ -337,13 +343,12 @@ impl Assembly {
             let words = words_of(event.data.as_bytes());
             http.error(LlmErrorKind::Protocol, &format!("sent an event that is not JSON ({error}): {words}"))
         })?;
-        self.bytes += event.data.len();
-        if self.blocks.len() > REPLY_BYTES_MAX / 64 {
-            return Err(too_large(http));
-        }
         match data.get("type").and_then(Value::as_str).unwrap_or(&event.event) {
             "message_start" => self.take_head(&data["message"]),
-            "content_block_start" => self.begin_block(&data["content_block"], sink),
+            "content_block_start" => {
+                self.count(event.data.len(), http)?;
+                self.begin_block(&data["content_block"], sink);
+            }
             "content_block_delta" => self.take_delta(&data, http, sink)?,
             "message_delta" => {
                 self.take_head(&data);
@@ -358,48 +363,58 @@ impl Assembly {
     }
 
     fn begin_block(&mut self, block: &Value, sink: &dyn DeltaSink) {
-        let block = Block::begin(block);
-        if let Block::ToolUse { name, .. } = &block {
-            let index = self.blocks.iter().filter(|block| matches!(block, Block::ToolUse { .. })).count();
-            sink.delta(Delta::ToolCall { index, name: name.clone() });
+        let mut block = Block::begin(block);
+        if let Block::ToolUse { number, name, .. } = &mut block {
+            *number = self.calls;
+            self.calls += 1;
+            sink.delta(Delta::ToolCall { index: *number, name: name.clone() });
         }
         self.blocks.push(block);
     }
 
     fn take_delta(&mut self, data: &Value, http: &Http, sink: &dyn DeltaSink) -> Result<(), LlmError> {
-        let index = data.get("index").and_then(Value::as_u64).and_then(|index| usize::try_from(index).ok());
+        let delta = &data["delta"];
+        let kind = delta["type"].as_str().unwrap_or_default();
+        let key = match kind {
+            "text_delta" => "text",
+            "thinking_delta" => "thinking",
+            "signature_delta" => "signature",
+            "input_json_delta" => "partial_json",
+            _ => return Ok(()),
+        };
+        let piece = delta[key].as_str().unwrap_or_default();
+        self.count(piece.len(), http)?;
+        let index = data["index"].as_u64().and_then(|index| usize::try_from(index).ok());
         let index = index.unwrap_or(self.blocks.len().saturating_sub(1));
-        let before = self.blocks.iter().take(index);
-        let call_index = before.filter(|block| matches!(block, Block::ToolUse { .. })).count();
-        let piece = |key: &str| data["delta"].get(key).and_then(Value::as_str).unwrap_or_default();
         let Some(block) = self.blocks.get_mut(index) else {
             return Err(
                 http.error(LlmErrorKind::Protocol, &format!("sent a piece of block {index}, which it never began"))
             );
         };
-        let (target, piece, delta) = match (data["delta"]["type"].as_str().unwrap_or_default(), block) {
-            ("text_delta", Block::Text(text)) => (text, piece("text"), Delta::Text(piece("text").into())),
+        match (kind, block) {
+            _ if piece.is_empty() => {}
+            ("text_delta", Block::Text(text)) => {
+                text.push_str(piece);
+                sink.delta(Delta::Text(piece.to_string()));
+            }
             ("thinking_delta", Block::Thinking { text, .. }) => {
-                (text, piece("thinking"), Delta::Thinking(piece("thinking").into()))
+                text.push_str(piece);
+                sink.delta(Delta::Thinking(piece.to_string()));
             }
-            ("signature_delta", Block::Thinking { signature, .. }) => {
-                signature.push_str(piece("signature"));
-                return Ok(());
+            ("signature_delta", Block::Thinking { signature, .. }) => signature.push_str(piece),
+            ("input_json_delta", Block::ToolUse { number, fragments, .. }) => {
+                fragments.push_str(piece);
+                sink.delta(Delta::ToolArguments { index: *number, fragment: piece.to_string() });
             }
-            ("input_json_delta", Block::ToolUse { fragments, .. }) => {
-                let fragment = piece("partial_json");
-                (fragments, fragment, Delta::ToolArguments { index: call_index, fragment: fragment.into() })
-            }
-            _ => return Ok(()),
-        };
-        if target.len() + piece.len() > REPLY_BYTES_MAX {
-            return Err(too_large(http));
-        }
-        target.push_str(piece);
-        if !piece.is_empty() {
-            sink.delta(delta);
+            // A piece that does not fit its block says nothing.
+            _ => {}
         }
         Ok(())
+    }
+
+    fn count(&mut self, bytes: usize, http: &Http) -> Result<(), LlmError> {
+        self.bytes += bytes;
+        if self.bytes > REPLY_BYTES_MAX { Err(too_large(http)) } else { Ok(()) }
     }
 
     /// Takes model and usage; the figures of a later event stand for all before it.
@@ -454,4 +469,220 @@ fn stream_error(http: &Http, data: &Value) -> LlmError {
     };
     let words = words_of(data.to_string().as_bytes());
     http.error(LlmError::kind_of_status(status), &format!("failed while it answered: {words}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::test_support::{Answer, Collected, MockLlm, failing, provider, tool_conversation};
+    use crate::llm::{NoSink, Options, OutputSchema, Thinking};
+
+    fn anthropic() -> Anthropic {
+        Anthropic::new("anthropic", &ProviderConfig::default(), Arc::default()).unwrap()
+    }
+
+    fn request() -> Request {
+        Request { model: "claude-sonnet-4-5".into(), messages: vec![Message::user("Hello")], ..Request::default() }
+    }
+
+    #[test]
+    fn a_plain_request_says_no_more_than_it_must() {
+        assert_eq!(
+            anthropic().wire(&request()).to_string(),
+            r#"{"model":"claude-sonnet-4-5","messages":[{"role":"user","content":"Hello"}],"max_tokens":16384}"#
+        );
+    }
+
+    #[test]
+    fn every_option_has_its_place() {
+        let mut full = tool_conversation();
+        full.output = Some(OutputSchema::native("T", json!({"type": "array", "items": {"type": "integer"}})));
+        full.options = Options {
+            temperature: Some(0.5),
+            top_p: Some(0.9),
+            top_k: Some(7),
+            max_tokens: Some(100),
+            seed: Some(7),
+            stop: vec!["END".into()],
+            parallel_tool_calls: Some(false),
+            tool_choice: Some(ToolChoice::Required),
+            cache: Some(true),
+            stream: true,
+            ..Options::default()
+        };
+        assert_eq!(
+            anthropic().wire(&full).to_string(),
+            concat!(
+                r#"{"model":"m","system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}],"#,
+                r#""messages":[{"role":"user","content":[{"type":"text","text":"Weather?"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},"#,
+                r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"sig"},{"type":"tool_use","id":"c1","name":"get_forecast","input":{"city":"Bern"}},{"type":"tool_use","id":"c2","name":"now","input":{}}]},"#,
+                r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"sunny"},{"type":"tool_result","tool_use_id":"c2","content":"no clock","is_error":true},{"type":"text","text":"Go on"}]}],"#,
+                r#""tools":[{"name":"get_forecast","description":"Forecast","input_schema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}],"#,
+                r#""tool_choice":{"type":"any","disable_parallel_tool_use":true},"max_tokens":100,"#,
+                r#""output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"value":{"type":"array","items":{"type":"integer"}}},"required":["value"],"additionalProperties":false}}},"#,
+                r#""temperature":0.5,"top_p":0.9,"top_k":7,"stop_sequences":["END"],"stream":true}"#,
+            )
+        );
+    }
+
+    #[test]
+    fn thinking_is_a_budget_for_old_models_and_an_effort_for_new_ones() {
+        let mut request = request();
+        request.options.thinking = Some(Thinking::Effort("high".into()));
+        request.options.temperature = Some(0.0);
+        let body = anthropic().wire(&request);
+        assert_eq!(body["thinking"], json!({"type": "enabled", "budget_tokens": 24_576}));
+        assert_eq!((&body["max_tokens"], body.get("temperature")), (&json!(40_960), None));
+        request.model = "claude-opus-4-6".into();
+        let body = anthropic().wire(&request);
+        assert_eq!(body["thinking"], json!({"type": "adaptive"}));
+        assert_eq!((&body["output_config"], &body["max_tokens"]), (&json!({"effort": "high"}), &json!(16_384)));
+        request.options.thinking = Some(Thinking::Off);
+        assert_eq!(anthropic().wire(&request).get("thinking"), None);
+    }
+
+    #[test]
+    fn a_schema_it_cannot_say_goes_as_instructions() {
+        let map = json!({"type": "object", "additionalProperties": {"type": "integer"}});
+        let mode = |model: &str, schema: &Value| anthropic().output_mode(model, schema);
+        assert_eq!(mode("claude-sonnet-4-5", &map), OutputMode::Instructions);
+        assert_eq!(
+            mode("claude-sonnet-4-5", &json!({"type": "array", "items": {"type": "integer"}})),
+            OutputMode::Native
+        );
+        assert_eq!(
+            mode("claude-3-5-haiku-20241022", &json!({"type": "array", "items": {"type": "integer"}})),
+            OutputMode::Instructions
+        );
+    }
+
+    #[test]
+    fn thoughts_go_back_as_they_came_and_foreign_ones_do_not() {
+        let block = |signature: Option<&str>| {
+            block(&Part::Thinking { text: "hm".into(), signature: signature.map(str::to_string) })
+        };
+        assert_eq!(block(Some("redacted_thinking:xyz")), Some(json!({"type": "redacted_thinking", "data": "xyz"})));
+        assert_eq!(block(Some("sig")), Some(json!({"type": "thinking", "thinking": "hm", "signature": "sig"})));
+        assert_eq!(block(None), None);
+    }
+
+    #[tokio::test]
+    async fn a_whole_reply_is_read() {
+        let body = json!({"model": "claude-sonnet-4-5-20250929", "stop_reason": "tool_use", "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "sig"}, {"type": "redacted_thinking", "data": "xyz"},
+                {"type": "text", "text": "Let me see"}, {"type": "tool_use", "id": "c1", "name": "f", "input": {"x": 1}}],
+            "usage": {"input_tokens": 10, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 2, "output_tokens": 5}});
+        let server = MockLlm::answering(vec![Answer::json(200, &body)]).await;
+        let llm = provider("anthropic", &server.url());
+        let reply = llm.call(&request(), &NoSink).await.unwrap();
+        assert_eq!(
+            reply.parts,
+            [
+                Part::Thinking { text: "hm".into(), signature: Some("sig".into()) },
+                Part::Thinking { text: String::new(), signature: Some("redacted_thinking:xyz".into()) },
+                Part::text("Let me see"),
+                Part::ToolCall { id: "c1".into(), name: "f".into(), arguments: json!({"x": 1}) },
+            ]
+        );
+        let usage = Usage {
+            input_tokens: 16,
+            output_tokens: 5,
+            cached_input_tokens: 4,
+            cache_write_tokens: 2,
+            thinking_tokens: 0,
+        };
+        assert_eq!((reply.finish, reply.usage), (Finish::ToolCalls, usage));
+        let received = &server.received()[0];
+        assert_eq!(received.path, "/v1/messages");
+        assert_eq!(received.header("x-api-key"), Some("sk-secret-0123456789"));
+        assert_eq!(received.header("anthropic-version"), Some("2023-06-01"));
+        assert_eq!(received.body, llm.wire(&request()));
+    }
+
+    fn streamed() -> Vec<Value> {
+        let delta = |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+        let start =
+            |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+        vec![
+            json!({"type": "message_start", "message": {"model": "m-1", "usage": {"input_tokens": 9, "cache_read_input_tokens": 3, "output_tokens": 1}}}),
+            start(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
+            json!({"type": "ping"}),
+            delta(0, json!({"type": "thinking_delta", "thinking": "hm"})),
+            delta(0, json!({"type": "signature_delta", "signature": "si"})),
+            delta(0, json!({"type": "signature_delta", "signature": "g"})),
+            json!({"type": "content_block_stop", "index": 0}),
+            start(1, json!({"type": "text", "text": ""})),
+            delta(1, json!({"type": "text_delta", "text": "Grüße "})),
+            delta(1, json!({"type": "text_delta", "text": "🦀"})),
+            start(2, json!({"type": "tool_use", "id": "a", "name": "f", "input": {}})),
+            delta(2, json!({"type": "input_json_delta", "partial_json": ""})),
+            delta(2, json!({"type": "input_json_delta", "partial_json": "{\"x\": \"ü"})),
+            delta(2, json!({"type": "input_json_delta", "partial_json": "\"}"})),
+            start(3, json!({"type": "tool_use", "id": "b", "name": "g", "input": {}})),
+            json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 42}}),
+            json!({"type": "message_stop"}),
+        ]
+    }
+
+    #[tokio::test]
+    async fn a_stream_cut_anywhere_is_assembled() {
+        for size in [1, 2, 3, 7, 64, 100_000] {
+            let server = MockLlm::answering(vec![Answer::anthropic_stream(&streamed()).in_pieces(size)]).await;
+            let mut request = request();
+            request.options.stream = true;
+            let sink = Collected::default();
+            let reply = provider("anthropic", &server.url()).call(&request, &sink).await.unwrap();
+            assert_eq!(
+                reply.parts,
+                [
+                    Part::Thinking { text: "hm".into(), signature: Some("sig".into()) },
+                    Part::text("Grüße 🦀"),
+                    Part::ToolCall { id: "a".into(), name: "f".into(), arguments: json!({"x": "ü"}) },
+                    Part::ToolCall { id: "b".into(), name: "g".into(), arguments: json!({}) },
+                ]
+            );
+            let usage = Usage { input_tokens: 12, cached_input_tokens: 3, output_tokens: 42, ..Usage::default() };
+            assert_eq!((reply.finish, reply.usage, reply.model.as_str()), (Finish::ToolCalls, usage, "m-1"));
+            assert_eq!(sink.shown(), ["(hm)", "Grüße ", "🦀", "[0 f]", "0:{\"x\": \"ü", "0:\"}", "[1 g]"]);
+        }
+    }
+
+    #[tokio::test]
+    async fn stop_reasons_are_told_apart() {
+        let reply = |reason: &str| {
+            Answer::json(200, &json!({"content": [{"type": "text", "text": "x"}], "stop_reason": reason}))
+        };
+        let reasons = ["end_turn", "max_tokens", "refusal", "stop_sequence", "model_context_window_exceeded"];
+        let server = MockLlm::answering(reasons.map(reply).to_vec()).await;
+        let llm = provider("anthropic", &server.url());
+        let mut finishes = Vec::new();
+        for _ in reasons {
+            finishes.push(llm.call(&request(), &NoSink).await.unwrap().finish);
+        }
+        assert_eq!(finishes, [Finish::Stop, Finish::Length, Finish::Refusal("x".into()), Finish::Stop, Finish::Length]);
+    }
+
+    #[tokio::test]
+    async fn an_error_inside_a_stream_has_the_kind_of_its_status() {
+        let mut events = streamed();
+        events.truncate(8);
+        events.push(json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}));
+        let server = MockLlm::answering(vec![Answer::anthropic_stream(&events)]).await;
+        let error = provider("anthropic", &server.url()).call(&request(), &NoSink).await.unwrap_err();
+        assert_eq!((error.kind, error.is_retryable()), (LlmErrorKind::Status { code: 529 }, true));
+        assert_eq!(error.message, "provider `anthropic` failed while it answered: Overloaded");
+    }
+
+    #[tokio::test]
+    async fn a_piece_of_a_block_that_never_began_is_refused() {
+        let stray = json!({"type": "content_block_delta", "index": 7, "delta": {"type": "text_delta", "text": "x"}});
+        let server = MockLlm::answering(vec![Answer::anthropic_stream(&[stray])]).await;
+        let error = provider("anthropic", &server.url()).call(&request(), &NoSink).await.unwrap_err();
+        assert_eq!(error.kind, LlmErrorKind::Protocol);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_fails_is_told_in_words() {
+        failing("anthropic", Answer::anthropic_stream(&streamed())).await;
+    }
 }

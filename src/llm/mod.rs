@@ -19,6 +19,9 @@ mod scripted;
 mod secret;
 mod sse;
 
+#[cfg(test)]
+mod test_support;
+
 pub mod parse;
 pub mod structured;
 
@@ -26,7 +29,7 @@ pub use catalog::{Catalog, CatalogEntry, Feature};
 pub use error::{LlmError, LlmErrorKind};
 pub use http::client_builder;
 pub use options::{Options, Thinking, ToolChoice};
-pub use provider::{Capabilities, Environment, Llm, ProviderConfig, ProviderKind};
+pub use provider::{BuildProvider, Capabilities, Environment, Llm, ProviderConfig, ProviderKind};
 pub use reply::{Delta, DeltaSink, Finish, NoSink, Reply, Usage};
 pub use request::{ImageSource, Message, OutputMode, OutputSchema, Part, Request, Role, ToolSpec};
 pub use retry::{RetryPolicy, call_with_retries};
@@ -37,6 +40,7 @@ pub use secret::Secret;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
+use serde_json::{Value, json};
 
 /// Every provider kind, in alphabetical order: the one line to add for a new one.
 pub const PROVIDERS: &[ProviderKind] = &[anthropic::KIND, openai::KIND, scripted::KIND];
@@ -70,4 +74,82 @@ pub fn default_providers(env: &dyn Fn(&str) -> Option<String>) -> IndexMap<Strin
             Some((kind.name.to_string(), config))
         })
         .collect()
+}
+
+/// The names of tool wire forms, for `tools schema --for`.
+pub const TOOL_FORMS: &[&str] = &["openai", "anthropic", "gemini", "mcp"];
+
+/// Returns `tools` in a wire form of [`TOOL_FORMS`] (cli.md 3); `None` for another name.
+pub fn tool_wire(form: &str, tools: &[ToolSpec]) -> Option<Value> {
+    let with =
+        |key: &str, tool: &ToolSpec| json!({"name": tool.name, "description": tool.description, key: tool.parameters});
+    match form {
+        "openai" => Some(openai::tools(tools)),
+        "anthropic" => Some(anthropic::tools(tools)),
+        "gemini" => Some(tools.iter().map(|tool| with("parameters", tool)).collect()),
+        "mcp" => Some(tools.iter().map(|tool| with("inputSchema", tool)).collect()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_sorted_and_described() {
+        let names: Vec<_> = PROVIDERS.iter().map(|kind| kind.name).collect();
+        assert_eq!(names, ["anthropic", "openai", "scripted"]);
+        assert!(PROVIDERS.iter().all(|kind| !kind.summary.is_empty()));
+    }
+
+    #[test]
+    fn an_unknown_kind_is_refused_with_the_known_ones() {
+        let config = ProviderConfig { kind: "opnai".into(), ..ProviderConfig::default() };
+        let error = build("main", &config, Arc::default()).err();
+        let expected = "unknown provider kind `opnai` of `main`; known: `anthropic`, `openai`, `scripted`";
+        assert_eq!(error.as_deref(), Some(expected));
+        let config = ProviderConfig { kind: "scripted".into(), ..ProviderConfig::default() };
+        assert_eq!(
+            build("demo", &config, Arc::default()).err().as_deref(),
+            Some("the scripted provider `demo` needs a `file`")
+        );
+    }
+
+    #[test]
+    fn defaults_come_from_the_environment_that_is_handed_in() {
+        let env = |name: &str| match name {
+            "OPENAI_API_KEY" => Some("sk-1234567".to_string()),
+            "OPENAI_BASE_URL" => Some("http://127.0.0.1:1/v1".to_string()),
+            "ANTHROPIC_API_KEY" => Some(" ".to_string()),
+            _ => None,
+        };
+        let providers = default_providers(&env);
+        assert_eq!(providers["openai"].api_key.as_ref().map(Secret::expose), Some("sk-1234567"));
+        assert_eq!(providers["openai"].base_url.as_deref(), Some("http://127.0.0.1:1/v1"));
+        assert!(providers["anthropic"].api_key.is_none() && providers["anthropic"].base_url.is_none());
+        for (name, config) in &providers {
+            assert!(build(name, config, Arc::default()).is_ok());
+        }
+    }
+
+    #[test]
+    fn every_tool_form_is_made() {
+        let tool = ToolSpec { name: "f".into(), description: "d".into(), parameters: json!({"type": "object"}) };
+        let made: Vec<String> = TOOL_FORMS
+            .iter()
+            .filter_map(|form| tool_wire(form, std::slice::from_ref(&tool)))
+            .map(|wire| wire.to_string())
+            .collect();
+        assert_eq!(
+            made,
+            [
+                r#"[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"}}}]"#,
+                r#"[{"name":"f","description":"d","input_schema":{"type":"object"}}]"#,
+                r#"[{"name":"f","description":"d","parameters":{"type":"object"}}]"#,
+                r#"[{"name":"f","description":"d","inputSchema":{"type":"object"}}]"#,
+            ]
+        );
+        assert_eq!(tool_wire("cohere", &[]), None);
+    }
 }

@@ -444,3 +444,255 @@ fn read_usage(usage: &Value) -> Usage {
         thinking_tokens: count("/completion_tokens_details/reasoning_tokens"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::test_support::{Answer, Collected, MockLlm, failing, provider, tool_conversation};
+    use crate::llm::{NoSink, Options, OutputSchema, Secret};
+
+    fn catalog() -> Arc<Catalog> {
+        Arc::default()
+    }
+
+    fn request() -> Request {
+        Request { model: "gpt-4.1-mini".into(), messages: vec![Message::user("Hello")], ..Request::default() }
+    }
+
+    #[test]
+    fn a_plain_request_says_no_more_than_it_must() {
+        let openai = OpenAi::new("openai", &ProviderConfig::default(), catalog(), &OPENAI).unwrap();
+        assert_eq!(
+            openai.wire(&request()).to_string(),
+            r#"{"model":"gpt-4.1-mini","messages":[{"role":"user","content":"Hello"}]}"#
+        );
+    }
+
+    #[test]
+    fn every_option_has_its_place() {
+        let openai = OpenAi::new("openai", &ProviderConfig::default(), catalog(), &OPENAI).unwrap();
+        let mut full = tool_conversation();
+        full.output = Some(OutputSchema::native(
+            "Fore cast",
+            json!({
+                "type": "object", "properties": {"days": {"type": "integer"}, "note": {"type": "string"}},
+                "required": ["days"], "additionalProperties": false
+            }),
+        ));
+        full.options = Options {
+            temperature: Some(0.5),
+            top_p: Some(0.9),
+            top_k: Some(7),
+            max_tokens: Some(100),
+            seed: Some(7),
+            stop: vec!["END".into()],
+            thinking: Some(Thinking::Effort("low".into())),
+            parallel_tool_calls: Some(false),
+            tool_choice: Some(ToolChoice::Tool("get_forecast".into())),
+            stream: true,
+            ..Options::default()
+        };
+        assert_eq!(
+            openai.wire(&full).to_string(),
+            concat!(
+                r#"{"model":"m","messages":[{"role":"system","content":"Be brief."},"#,
+                r#"{"role":"user","content":[{"type":"text","text":"Weather?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]},"#,
+                r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"get_forecast","arguments":"{\"city\":\"Bern\"}"}},"#,
+                r#"{"id":"c2","type":"function","function":{"name":"now","arguments":"{}"}}]},"#,
+                r#"{"role":"tool","tool_call_id":"c1","content":"sunny"},{"role":"tool","tool_call_id":"c2","content":"no clock"},"#,
+                r#"{"role":"user","content":"Go on"}],"#,
+                r#""tools":[{"type":"function","function":{"name":"get_forecast","description":"Forecast","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}],"#,
+                r#""tool_choice":{"type":"function","function":{"name":"get_forecast"}},"parallel_tool_calls":false,"#,
+                r#""response_format":{"type":"json_schema","json_schema":{"name":"Fore_cast","strict":true,"schema":{"type":"object","#,
+                r#""properties":{"days":{"type":"integer"},"note":{"anyOf":[{"type":"string"},{"type":"null"}]}},"required":["days","note"],"additionalProperties":false}}},"#,
+                r#""temperature":0.5,"top_p":0.9,"max_tokens":100,"seed":7,"stop":["END"],"reasoning_effort":"low","#,
+                r#""stream":true,"stream_options":{"include_usage":true}}"#,
+            )
+        );
+    }
+
+    #[test]
+    fn thinking_models_get_their_own_key_for_the_limit() {
+        let openai = OpenAi::new("openai", &ProviderConfig::default(), catalog(), &OPENAI).unwrap();
+        let mut request = request();
+        request.model = "gpt-5-mini".into();
+        request.options.max_tokens = Some(10);
+        assert_eq!(openai.wire(&request)["max_completion_tokens"], 10);
+        assert_eq!(openai.wire(&request).get("max_tokens"), None);
+    }
+
+    #[test]
+    fn an_unknown_model_elsewhere_gets_instructions_until_the_catalog_says_more() {
+        let config = ProviderConfig { base_url: Some("http://127.0.0.1:1/v1".into()), ..ProviderConfig::default() };
+        let own = crate::llm::CatalogEntry { supports: Some([Feature::JsonSchema].into()), ..Default::default() };
+        let known = Arc::new(Catalog::new([("local/qwen3".to_string(), own)].into_iter().collect()));
+        let schema = json!({"type": "object"});
+        let mode =
+            |catalog, model| OpenAi::new("local", &config, catalog, &OPENAI).unwrap().output_mode(model, &schema);
+        assert_eq!(mode(catalog(), "qwen3"), OutputMode::Instructions);
+        assert_eq!(mode(catalog(), "gpt-4.1-mini"), OutputMode::Native);
+        assert_eq!(mode(known, "qwen3"), OutputMode::Native);
+    }
+
+    #[tokio::test]
+    async fn a_whole_reply_is_read() {
+        let body = json!({"model": "gpt-4.1-mini-2025-04-14", "choices": [{"finish_reason": "tool_calls", "message": {
+            "role": "assistant", "content": "Let me see", "reasoning_content": "hm", "refusal": null, "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}},
+                {"type": "function", "function": {"name": "g", "arguments": ""}},
+                {"id": "c3", "type": "function", "function": {"name": "h", "arguments": "{broken"}}]}}],
+            "usage": {"prompt_tokens": 12, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4},
+                "completion_tokens_details": {"reasoning_tokens": 2}}});
+        let server = MockLlm::answering(vec![Answer::json(200, &body)]).await;
+        let openai = provider("openai", &format!("{}/v1", server.url()));
+        let reply = openai.call(&request(), &NoSink).await.unwrap();
+        assert_eq!(
+            reply.parts,
+            [
+                Part::Thinking { text: "hm".into(), signature: None },
+                Part::text("Let me see"),
+                Part::ToolCall { id: "c1".into(), name: "f".into(), arguments: json!({"x": 1}) },
+                Part::ToolCall { id: "call_1_2".into(), name: "g".into(), arguments: json!({}) },
+                Part::ToolCall { id: "c3".into(), name: "h".into(), arguments: json!("{broken") },
+            ]
+        );
+        assert_eq!((reply.finish, reply.model.as_str()), (Finish::ToolCalls, "gpt-4.1-mini-2025-04-14"));
+        let usage = Usage {
+            input_tokens: 12,
+            output_tokens: 5,
+            cached_input_tokens: 4,
+            thinking_tokens: 2,
+            cache_write_tokens: 0,
+        };
+        assert_eq!(reply.usage, usage);
+        let received = &server.received()[0];
+        assert_eq!(received.path, "/v1/chat/completions");
+        assert_eq!(received.header("authorization"), Some("Bearer sk-secret-0123456789"));
+        assert_eq!(received.header("x-team"), Some("blue-team-header"));
+        assert_eq!(received.body, openai.wire(&request()));
+    }
+
+    fn streamed() -> Vec<Value> {
+        let chunk = |delta: Value, finish: Value| json!({"model": "m-1", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], "usage": null});
+        let call = |index: u64, rest: Value| {
+            let mut call = json!({"index": index});
+            call.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+            chunk(json!({"tool_calls": [call]}), Value::Null)
+        };
+        vec![
+            chunk(json!({"role": "assistant", "content": ""}), Value::Null),
+            chunk(json!({"content": "Grüße "}), Value::Null),
+            chunk(json!({"content": "🦀"}), Value::Null),
+            call(0, json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": ""}})),
+            call(1, json!({"id": "b", "type": "function", "function": {"name": "g", "arguments": "{\"y\""}})),
+            call(0, json!({"function": {"arguments": "{\"x\": \"ü"}})),
+            call(1, json!({"function": {"arguments": ": 2}"}})),
+            call(0, json!({"function": {"arguments": "\"}"}})),
+            chunk(json!({}), json!("tool_calls")),
+            json!({"model": "m-1", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4}}),
+        ]
+    }
+
+    #[tokio::test]
+    async fn a_stream_cut_anywhere_is_assembled() {
+        for size in [1, 2, 3, 7, 64, 100_000] {
+            let server = MockLlm::answering(vec![Answer::openai_stream(&streamed()).in_pieces(size)]).await;
+            let mut request = request();
+            request.options.stream = true;
+            let sink = Collected::default();
+            let reply = provider("openai", &server.url()).call(&request, &sink).await.unwrap();
+            assert_eq!(
+                reply.parts,
+                [
+                    Part::text("Grüße 🦀"),
+                    Part::ToolCall { id: "a".into(), name: "f".into(), arguments: json!({"x": "ü"}) },
+                    Part::ToolCall { id: "b".into(), name: "g".into(), arguments: json!({"y": 2}) },
+                ]
+            );
+            assert_eq!((reply.finish, reply.usage.input_tokens, reply.usage.output_tokens), (Finish::ToolCalls, 9, 4));
+            assert_eq!(
+                sink.shown(),
+                ["Grüße ", "🦀", "[0 f]", "[1 g]", "1:{\"y\"", "0:{\"x\": \"ü", "1:: 2}", "0:\"}",]
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_stream_is_understood() {
+        let server = MockLlm::answering(vec![Answer::openai_text("one two")]).await;
+        let mut request = request();
+        request.options.stream = true;
+        let sink = Collected::default();
+        assert_eq!(provider("openai", &server.url()).call(&request, &sink).await.unwrap().text(), "one two");
+        assert_eq!(sink.shown(), ["one ", "two"]);
+    }
+
+    #[tokio::test]
+    async fn refusals_and_cut_replies_are_told_apart() {
+        let message = |message: Value, finish: &str| {
+            Answer::json(200, &json!({"choices": [{"message": message, "finish_reason": finish}]}))
+        };
+        let server = MockLlm::answering(vec![
+            message(json!({"content": null, "refusal": "I cannot"}), "stop"),
+            message(json!({"content": "{\"a\": "}), "length"),
+            message(json!({"content": null}), "content_filter"),
+            message(json!({"content": ""}), "stop"),
+        ])
+        .await;
+        let openai = provider("openai", &server.url());
+        let mut finishes = Vec::new();
+        for _ in 0..4 {
+            let reply = openai.call(&request(), &NoSink).await.unwrap();
+            finishes.push((reply.finish, reply.parts.len()));
+        }
+        assert_eq!(
+            finishes,
+            [
+                (Finish::Refusal("I cannot".into()), 0),
+                (Finish::Length, 1),
+                (Finish::ContentFilter, 0),
+                (Finish::Stop, 0)
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn an_error_inside_a_stream_or_a_success_is_an_error() {
+        let body = json!({"error": {"message": "upstream broke", "code": 502}});
+        let streams = vec![Answer::json(200, &body), Answer::openai_stream(&[streamed()[1].clone(), body.clone()])];
+        let server = MockLlm::answering(streams).await;
+        let openai = provider("openai", &server.url());
+        for _ in 0..2 {
+            let error = openai.call(&request(), &NoSink).await.unwrap_err();
+            assert_eq!(error.kind, LlmErrorKind::Status { code: 502 });
+            assert_eq!(error.message, "provider `openai` failed while it answered: upstream broke");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_fails_is_told_in_words() {
+        failing("openai", Answer::openai_stream(&streamed())).await;
+    }
+
+    #[tokio::test]
+    async fn a_thousand_calls_at_once_share_one_client() {
+        let server = MockLlm::start(|received| Answer::text_for(received, "ok")).await;
+        let openai = provider("openai", &server.url());
+        let request = request();
+        let calls = (0..1000).map(|_| openai.call(&request, &NoSink));
+        let replies = futures::future::join_all(calls).await;
+        assert!(
+            replies.iter().all(|reply| reply.as_ref().is_ok_and(|reply| reply.text() == "ok")),
+            "{:?}",
+            replies.iter().find(|reply| reply.is_err())
+        );
+        assert_eq!(server.received().len(), 1000);
+    }
+
+    #[test]
+    fn a_key_never_shows() {
+        let config = ProviderConfig { api_key: Some(Secret::new("sk-secret-0123456789")), ..ProviderConfig::default() };
+        let openai = OpenAi::new("openai", &config, catalog(), &OPENAI).unwrap();
+        assert!(!format!("{config:?} {:?}", openai.http).contains("sk-secret"));
+    }
+}

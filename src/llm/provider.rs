@@ -80,6 +80,9 @@ pub struct ProviderConfig {
     pub script: Option<Script>,
 }
 
+/// Makes the provider of that name, or says in one line what its configuration lacks.
+pub type BuildProvider = fn(name: &str, &ProviderConfig, Arc<Catalog>) -> Result<Arc<dyn Llm>, String>;
+
 /// One line of [`PROVIDERS`](super::PROVIDERS).
 pub struct ProviderKind {
     /// The word after `kind:`.
@@ -89,7 +92,7 @@ pub struct ProviderKind {
     /// The variables that configure it when the project file does not; `None`: it needs configuration.
     pub environment: Option<Environment>,
     /// Makes a provider.
-    pub build: fn(name: &str, &ProviderConfig, Arc<Catalog>) -> Result<Arc<dyn Llm>, String>,
+    pub build: BuildProvider,
 }
 
 /// Names of environment variables.

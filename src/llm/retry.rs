@@ -97,3 +97,90 @@ pub async fn call_with_retries(
         attempt += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use serde_json::json;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::llm::test_support::{Answer, Collected, MockLlm, provider};
+    use crate::llm::{LlmErrorKind, Message, NoSink, Script, Scripted};
+
+    fn exact() -> RetryPolicy {
+        RetryPolicy { jitter: 0.0, ..RetryPolicy::default() }
+    }
+
+    fn scripted(turns: serde_json::Value) -> Scripted {
+        Scripted::new(Script::from_value(&json!({"replies": [{"turns": turns}]})).unwrap())
+    }
+
+    async fn waits(model: &dyn Llm, policy: &RetryPolicy) -> (Result<Reply, LlmError>, Vec<u128>) {
+        let waits = Mutex::new(Vec::new());
+        let note = |_: &LlmError, wait: Duration| waits.lock().unwrap().push(wait.as_millis());
+        let result = call_with_retries(model, &Request::default(), policy, &NoSink, &note).await;
+        (result, waits.into_inner().unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_double_and_the_provider_may_ask_for_its_own() {
+        let model = scripted(json!([
+            {"error": {"status": 500}}, {"error": {"status": 429, "retry_after": 7}}, {"error": {}}, {"reply": "ok"},
+        ]));
+        let start = Instant::now();
+        let (result, waits) = waits(&model, &exact()).await;
+        assert_eq!((result.unwrap().text().as_str(), waits), ("ok", vec![500, 7_000, 2_000]));
+        assert_eq!(start.elapsed(), Duration::from_millis(9_500));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tries_end_with_the_last_error() {
+        let model = scripted(json!([{"error": {"status": 500}}, {"error": {"status": 503}}, {"reply": "late"}]));
+        let (result, waits) = waits(&model, &exact().with_retries(1)).await;
+        assert_eq!((result.unwrap_err().kind, waits), (LlmErrorKind::Status { code: 503 }, vec![500]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_pass_is_not_repeated() {
+        for turns in [
+            json!([{"error": {"status": 400}}]),
+            json!([{"error": {"status": 401}}]),
+            json!([{"error": {"status": 429, "retry_after": 3600}}]),
+        ] {
+            let (result, waits) = waits(&scripted(turns), &exact()).await;
+            assert!(result.is_err());
+            assert_eq!(waits, Vec::<u128>::new());
+        }
+    }
+
+    #[test]
+    fn jitter_takes_away_its_part_and_is_the_same_for_one_seed() {
+        let policy = RetryPolicy { attempts: 50, ..RetryPolicy::default() };
+        let error = LlmError::new(LlmErrorKind::Transport, "");
+        let waits =
+            |policy: &RetryPolicy| (1..40).map(|attempt| policy.wait(attempt, &error).unwrap()).collect::<Vec<_>>();
+        assert_eq!(waits(&policy), waits(&policy));
+        assert_ne!(waits(&policy), waits(&RetryPolicy { seed: 1, ..policy.clone() }));
+        assert!(waits(&policy).iter().all(|wait| *wait <= policy.backoff_max && *wait >= policy.backoff.mul_f64(0.75)));
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_broke_is_begun_anew() {
+        let chunk = |text: &str| json!({"choices": [{"delta": {"content": text}}]});
+        let broken = format!("data: {}\n\n", chunk("half"));
+        let server = MockLlm::answering(vec![
+            Answer::bytes(200, "text/event-stream", broken),
+            Answer::openai_stream(&[chunk("whole")]),
+        ])
+        .await;
+        let mut request = Request { model: "m".into(), messages: vec![Message::user("x")], ..Request::default() };
+        request.options.stream = true;
+        let policy = RetryPolicy { backoff: Duration::ZERO, ..exact() };
+        let sink = Collected::default();
+        let reply = call_with_retries(&*provider("openai", &server.url()), &request, &policy, &sink, &|_, _| {}).await;
+        assert_eq!(reply.unwrap().text(), "whole");
+        assert_eq!(sink.shown(), ["half", "<restart>", "whole"]);
+    }
+}

@@ -294,7 +294,7 @@ const UNSAYABLE: &[&str] = &[
 /// objects and maps, `any`, tuples, and, where `recursion` is not allowed, types that hold themselves.
 pub fn strict(schema: &Value, dialect: &SchemaDialect) -> Option<Value> {
     let wrapped = enveloped(schema);
-    if is_wrapped(schema) && mentions_root(&wrapped, 0) {
+    if is_wrapped(schema) && mentions_root(&wrapped) {
         return None;
     }
     if !dialect.recursion && is_recursive(&wrapped) {
@@ -344,6 +344,9 @@ fn convert(schema: &Value, dialect: &SchemaDialect, depth: usize) -> Option<Valu
                 convert(&Value::Object(alone), dialect, depth + 1)
             };
             out.insert("anyOf".into(), Value::Array(kinds.iter().map(branch).collect::<Option<_>>()?));
+            // The limits stand in the branches.
+            out.extend(keys.get("description").map(|text| ("description".to_string(), text.clone())));
+            return Some(Value::Object(out));
         }
         _ => match (keys.get("enum"), keys.get("const")) {
             (Some(Value::Array(values)), _) => {
@@ -429,7 +432,8 @@ fn nullable(mut member: Value) -> Value {
 /// Adds the description, and the limits: as keywords where the dialect has them, else as words.
 fn described(mut out: Map<String, Value>, keys: &Map<String, Value>, dialect: &SchemaDialect) -> Value {
     let mut words = Vec::new();
-    for (key, value) in keys.iter().filter(|(key, _)| LIMITS.contains(&key.as_str())) {
+    let is_null = out.get("type").is_some_and(|kind| kind == "null");
+    for (key, value) in keys.iter().filter(|(key, _)| !is_null && LIMITS.contains(&key.as_str())) {
         let known_format = key == "format" && value.as_str().is_some_and(|format| dialect.formats.contains(&format));
         let typed = out.contains_key("type");
         if typed && (known_format || dialect.limits.contains(&key.as_str())) {
@@ -464,19 +468,14 @@ fn kind_of_all(values: &[Value]) -> Option<&'static str> {
     (!first.is_empty() && values.iter().all(|value| kind(value) == first)).then_some(first)
 }
 
-fn mentions_root(schema: &Value, depth: usize) -> bool {
-    match schema {
-        Value::Object(keys) => {
-            keys.iter().any(|(key, value)| (key == "$ref" && value == "#") || mentions_root(value, depth + 1))
-        }
-        Value::Array(items) => items.iter().any(|item| mentions_root(item, depth + 1)),
-        _ => false,
-    }
+/// Whether some reference means the whole schema, which an envelope would change.
+fn mentions_root(schema: &Value) -> bool {
+    references(schema).iter().any(|target| target == "#")
 }
 
 /// Whether a definition leads back to itself.
 fn is_recursive(root: &Value) -> bool {
-    let Some(definitions) = root.get("$defs").and_then(Value::as_object) else { return mentions_root(root, 0) };
+    let Some(definitions) = root.get("$defs").and_then(Value::as_object) else { return mentions_root(root) };
     // Take away, again and again, what refers only to what is gone: what stays goes round in circles.
     let mut left: Vec<(&String, Vec<String>)> =
         definitions.iter().map(|(name, schema)| (name, references(schema))).collect();
@@ -485,7 +484,7 @@ fn is_recursive(root: &Value) -> bool {
         let before = left.len();
         left.retain(|(_, targets)| targets.iter().any(|target| target == "#" || names.contains(target)));
         if left.len() == before {
-            return before > 0 || mentions_root(root, 0);
+            return before > 0 || mentions_root(root);
         }
     }
 }
@@ -498,5 +497,157 @@ fn references(schema: &Value) -> Vec<String> {
         }
         Value::Array(items) => items.iter().flat_map(references).collect(),
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::{Finish, Script, Scripted, Usage};
+
+    fn reply(text: &str) -> Reply {
+        Reply { parts: vec![Part::text(text)], finish: Finish::Stop, usage: Usage::default(), model: "m".into() }
+    }
+
+    fn decoded(schema: Value, text: &str) -> Result<Value, ParseError> {
+        decode(&OutputSchema::native("T", schema), &reply(text))
+    }
+
+    fn ticket() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "id": {"type": "string", "minLength": 3, "description": "The id"},
+                "severity": {"type": "integer", "minimum": 1, "maximum": 5},
+                "address": {"$ref": "#/$defs/Address", "description": "Where"},
+                "tags": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+                "due": {"type": ["string", "null"], "format": "uri"},
+                "kind": {"enum": ["a", "b"]},
+            },
+            "required": ["id"],
+            "additionalProperties": false,
+            "$defs": {"Address": {"type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+                "required": ["street"], "additionalProperties": false}},
+        })
+    }
+
+    #[test]
+    fn openai_gets_every_member_required_and_unsayable_limits_as_words() {
+        assert_eq!(
+            strict(&ticket(), &SchemaDialect::OPENAI),
+            Some(json!({
+                "type": "object",
+                "properties": {
+                    "id": {"type": "string", "description": "The id (minLength: 3)"},
+                    "severity": {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 5}, {"type": "null"}]},
+                    "address": {"anyOf": [{"$ref": "#/$defs/Address"}, {"type": "null"}]},
+                    "tags": {"anyOf": [{"type": "array", "items": {"type": "string"}, "minItems": 1}, {"type": "null"}]},
+                    "due": {"anyOf": [{"type": "string", "description": "(format: uri)"}, {"type": "null"}]},
+                "kind": {"anyOf": [{"type": "string", "enum": ["a", "b"]}, {"type": "null"}]},
+                },
+                "required": ["id", "severity", "address", "tags", "due", "kind"],
+                "additionalProperties": false,
+                "$defs": {"Address": {"type": "object",
+                    "properties": {"street": {"type": "string"}, "city": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+                    "required": ["street", "city"], "additionalProperties": false}},
+            }))
+        );
+    }
+
+    #[test]
+    fn anthropic_keeps_optional_members_and_says_limits_as_words() {
+        let strict = strict(&ticket(), &SchemaDialect::ANTHROPIC).unwrap();
+        assert_eq!(strict["required"], json!(["id"]));
+        assert_eq!(
+            strict["properties"]["severity"],
+            json!({"type": "integer", "description": "(minimum: 1; maximum: 5)"})
+        );
+    }
+
+    #[test]
+    fn unions_lists_and_scalars_travel_in_an_envelope() {
+        let union = json!({"oneOf": [{"$ref": "#/$defs/A"}, {"type": "null"}],
+            "$defs": {"A": {"type": "object", "properties": {"type": {"const": "A"}}, "required": ["type"], "additionalProperties": false}}});
+        assert_eq!(
+            strict(&union, &SchemaDialect::OPENAI),
+            Some(json!({
+                "type": "object",
+                "properties": {"value": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]}},
+                "required": ["value"],
+                "additionalProperties": false,
+                "$defs": {"A": {"type": "object", "properties": {"type": {"type": "string", "const": "A"}}, "required": ["type"], "additionalProperties": false}},
+            }))
+        );
+        let list = json!({"type": "array", "items": {"type": "integer"}});
+        assert_eq!(decoded(list.clone(), r#"{"value": [1]}"#), Ok(json!([1])));
+        assert_eq!(decoded(list.clone(), "[1]"), Ok(json!([1])), "a model that left the envelope out");
+        assert_eq!(unwrap(&list, wrap(&list, json!([1]))), json!([1]));
+        let nothing = json!({"anyOf": [{"type": "object"}, {"type": "null"}]});
+        assert_eq!(decoded(nothing, r#"{"value": null}"#), Ok(Value::Null));
+    }
+
+    #[test]
+    fn what_no_strict_mode_says_is_left_to_the_caller() {
+        let open = json!({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": true});
+        let map = json!({"type": "object", "additionalProperties": {"type": "integer"}});
+        let any = json!({"type": "object", "properties": {"a": {}}, "additionalProperties": false});
+        let tuple = json!({"type": "array", "prefixItems": [{"type": "string"}]});
+        for schema in [open, map, any, tuple, json!(true), json!({"type": "array"})] {
+            assert_eq!(strict(&schema, &SchemaDialect::OPENAI), None, "{schema}");
+        }
+        let tree = json!({"type": "object", "properties": {"next": {"$ref": "#/$defs/T"}}, "required": [], "additionalProperties": false,
+            "$defs": {"T": {"type": "object", "properties": {"next": {"$ref": "#/$defs/T"}}, "additionalProperties": false}}});
+        assert!(strict(&tree, &SchemaDialect::OPENAI).is_some());
+        assert_eq!(strict(&tree, &SchemaDialect::ANTHROPIC), None);
+    }
+
+    #[test]
+    fn nulls_that_mean_absent_are_dropped_and_others_stay() {
+        let text = r#"{"id": "x", "severity": null, "address": {"street": "s", "city": null}, "tags": null, "due": null, "kind": "a"}"#;
+        assert_eq!(
+            decoded(ticket(), text),
+            Ok(json!({"id": "x", "address": {"street": "s"}, "due": null, "kind": "a"}))
+        );
+        let union = json!({"type": "array", "items": {"anyOf": [
+            {"type": "object", "properties": {"type": {"const": "A"}, "x": {"type": ["string", "null"]}}, "required": ["type"], "additionalProperties": false},
+            {"type": "object", "properties": {"type": {"const": "B"}, "x": {"type": "string"}}, "required": ["type"], "additionalProperties": false},
+        ]}});
+        let text = r#"[{"type": "A", "x": null}, {"type": "B", "x": null}]"#;
+        assert_eq!(decoded(union, text), Ok(json!([{"type": "A", "x": null}, {"type": "B"}])));
+    }
+
+    #[test]
+    fn a_text_type_takes_a_reply_that_is_no_json() {
+        let optional = json!({"anyOf": [{"type": "string"}, {"type": "null"}]});
+        assert_eq!(decoded(optional.clone(), "Once upon a time\n"), Ok(json!("Once upon a time")));
+        assert_eq!(decoded(optional.clone(), r#"{"value": "x"}"#), Ok(json!("x")));
+        assert_eq!(decoded(optional, "null"), Ok(Value::Null));
+        assert_eq!(decoded(json!({"enum": ["low", "high"]}), "low"), Ok(json!("low")));
+        assert!(decoded(json!({"type": "object"}), "Once upon a time").is_err());
+    }
+
+    #[test]
+    fn instructions_stand_at_the_end_of_the_prompt_only_where_they_are_needed() {
+        struct Plain;
+        #[async_trait::async_trait]
+        impl Llm for Plain {
+            fn capabilities(&self, _: &str) -> crate::llm::Capabilities {
+                crate::llm::Capabilities::default()
+            }
+            async fn call(&self, _: &Request, _: &dyn crate::llm::DeltaSink) -> Result<Reply, crate::llm::LlmError> {
+                Ok(reply(""))
+            }
+            fn wire(&self, _: &Request) -> Value {
+                Value::Null
+            }
+        }
+        let output = OutputSchema::native("Stars", json!({"type": "object"}));
+        let mut request = Request { messages: vec![Message::user("Go")], output: Some(output), ..Request::default() };
+        place_output(&Scripted::new(Script::default()), &mut request);
+        assert_eq!(request.messages[0].text(), "Go");
+        place_output(&Plain, &mut request);
+        assert_eq!(request.output.as_ref().map(|output| output.mode), Some(OutputMode::Instructions));
+        let prompt = request.messages[0].text();
+        assert!(prompt.starts_with("Go\n\nAnswer with one JSON value") && prompt.contains("`Stars`"), "{prompt}");
     }
 }

@@ -43,3 +43,28 @@ pub(super) fn values_text(values: &[Value]) -> String {
     }
     named.join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{fields, integer, string};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn shapes_read_as_an_author_would_write_them() {
+        let types = Types::with_built_ins();
+        let text = |kind: ShapeKind| describe(&types, &Shape::new(kind));
+        let feedback = types.id("Feedback").map(Shape::named).unwrap_or_else(string);
+        assert_eq!(describe(&types, &Shape::list(feedback)), "list<Feedback>");
+        assert_eq!(text(ShapeKind::Map(Box::new(integer()))), "map<integer>");
+        assert_eq!(text(ShapeKind::Enum(vec![json!("a"), json!(3)])), "one of `a`, `3`");
+        assert_eq!(text(ShapeKind::OneOf(vec![string(), Shape::new(ShapeKind::Null)])), "string or null");
+        assert_eq!(text(ShapeKind::Object(Box::new(fields(vec![("a", string())])))), "an object of `a`");
+    }
+
+    #[test]
+    fn long_enums_are_cut() {
+        let values: Vec<Value> = (0..20).map(Value::from).collect();
+        assert!(values_text(&values).ends_with("`7`, and 12 more"));
+    }
+}

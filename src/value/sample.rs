@@ -118,7 +118,7 @@ impl Sampler<'_> {
         for choice in choices {
             let made = match choice {
                 Alternative::Inline(shape) => self.shape(shape, name),
-                Alternative::Type(id) => self.own(*id, name),
+                Alternative::Type(id) => self.chosen(*id, name),
                 Alternative::Tagged { discriminator, id } => self.tagged(discriminator, *id, name),
             };
             match made {
@@ -130,6 +130,16 @@ impl Sampler<'_> {
     }
 
     fn tagged(&mut self, discriminator: &str, id: TypeId, name: &str) -> Result<Value, String> {
+        let made = self.chosen(id, name)?;
+        let mut object = Map::from_iter([(discriminator.to_owned(), Value::from(self.types.name(id)))]);
+        if let Value::Object(map) = made {
+            object.extend(map);
+        }
+        Ok(Value::Object(object))
+    }
+
+    /// A value of one of the alternatives of a place.
+    fn chosen(&mut self, id: TypeId, name: &str) -> Result<Value, String> {
         // The place itself may be of this type; anything deeper is a recursion.
         let depth = self.within.iter().filter(|within| **within == id).count();
         if depth > 1 || (depth == 1 && self.within.last() != Some(&id)) {
@@ -138,11 +148,7 @@ impl Sampler<'_> {
         self.within.push(id);
         let made = self.own(id, name);
         self.within.pop();
-        let mut object = Map::from_iter([(discriminator.to_owned(), Value::from(self.types.name(id)))]);
-        if let Value::Object(map) = made? {
-            object.extend(map);
-        }
-        Ok(Value::Object(object))
+        made
     }
 
     fn object(&mut self, object: &ObjectDef) -> Result<Value, String> {
@@ -381,6 +387,15 @@ mod tests {
         object(&mut types, "Node", vec![("next", Shape::named(node))]);
         let error = made(types, &Shape::named(node)).err().unwrap_or_default();
         assert!(error.ends_with("`next`: `Node` contains itself without end"), "{error}");
+    }
+
+    #[test]
+    fn recursion_through_inline_unions_ends() {
+        let mut types = Types::default();
+        let tree = of_kind(&mut types, "Tree", TypeKind::Alias(string()));
+        let either = Shape::new(ShapeKind::OneOf(vec![Shape::named(tree), integer()]));
+        of_kind(&mut types, "Tree", TypeKind::Alias(Shape::list(either)));
+        assert_eq!(made(types, &Shape::named(tree)), Ok(json!([[1]])));
     }
 
     #[test]

@@ -228,6 +228,21 @@ fn deep_values_and_endless_defaults_are_bounded() {
 }
 
 #[test]
+fn the_deepest_value_that_is_looked_at_fits_the_stack() {
+    let mut types = Types::default();
+    let (animal, frog, _) = animals(&mut types);
+    let either = Shape::new(ShapeKind::OneOf(vec![Shape::named(animal), string()]));
+    subtype(&mut types, "Frog", animal, vec![("eats?", Shape::list(either))]);
+    let validators = validators(types);
+    let mut value = json!({"type": "Frog"});
+    for _ in 0..VALUE_DEPTH_MAX / 2 - 1 {
+        value = json!({"type": "Frog", "eats": [value]});
+    }
+    let valid = validators.validate_type(animal, value, &NoRules);
+    assert_eq!(valid.map(|valid| valid.type_id), Ok(Some(frog)));
+}
+
+#[test]
 fn open_objects_take_further_members() {
     let mut types = Types::default();
     let mut open = fields(vec![("a", string())]);

@@ -372,6 +372,9 @@ impl<'a> Walk<'a> {
         let said = value.as_object().and_then(|map| self.tagged(alternatives, map));
         let mut of_said = None;
         if let Some((tag, id)) = said {
+            if alternatives.iter().all(|alternative| matches!(alternative, Alternative::Tagged { .. })) {
+                return self.own(id, Some(tag), value);
+            }
             match self.attempt(|walk| walk.own(id, Some(tag), value.clone())) {
                 Ok(value) => return value,
                 Err(violations) => of_said = Some(violations),

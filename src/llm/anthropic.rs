@@ -21,6 +21,7 @@ use super::sse::SseEvent;
 use super::structured::{self, SchemaDialect};
 
 const BASE_URL: &str = "https://api.anthropic.com";
+const KEY_VARIABLE: &str = "ANTHROPIC_API_KEY";
 const VERSION: &str = "2023-06-01";
 /// The limit on a reply's tokens when neither the author nor the catalog says one.
 const MAX_TOKENS: u32 = 16_384;
@@ -33,7 +34,7 @@ const REDACTED_PREFIX: &str = "redacted_thinking:";
 pub(crate) const KIND: ProviderKind = ProviderKind {
     name: "anthropic",
     summary: "Anthropic's messages",
-    environment: Some(Environment { api_key: "ANTHROPIC_API_KEY", base_url: "ANTHROPIC_BASE_URL" }),
+    environment: Some(Environment { api_key: KEY_VARIABLE, base_url: "ANTHROPIC_BASE_URL" }),
     build,
 };
 
@@ -54,7 +55,7 @@ impl Anthropic {
     fn new(name: &str, config: &ProviderConfig, catalog: Arc<Catalog>) -> Result<Anthropic, String> {
         let mut headers = vec![("anthropic-version", VERSION.to_string())];
         headers.extend(config.api_key.iter().map(|key| ("x-api-key", key.expose().to_string())));
-        let http = Http::new(name, BASE_URL, headers, config)?;
+        let http = Http::new(name, BASE_URL, KEY_VARIABLE, headers, config)?;
         let path = if http.base_ends_with("/v1") { "/messages" } else { "/v1/messages" };
         Ok(Anthropic { name: name.to_string(), http, catalog, path })
     }
@@ -474,7 +475,7 @@ fn stream_error(http: &Http, data: &Value) -> LlmError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::test_support::{Answer, Collected, MockLlm, failing, provider, tool_conversation};
+    use crate::llm::test_support::{Answer, Collected, MockLlm, failing, provider, survives, tool_conversation};
     use crate::llm::{NoSink, Options, OutputSchema, Thinking};
 
     fn anthropic() -> Anthropic {
@@ -566,12 +567,16 @@ mod tests {
         assert_eq!(block(None), None);
     }
 
-    #[tokio::test]
-    async fn a_whole_reply_is_read() {
-        let body = json!({"model": "claude-sonnet-4-5-20250929", "stop_reason": "tool_use", "content": [
+    fn whole_body() -> Value {
+        json!({"model": "claude-sonnet-4-5-20250929", "stop_reason": "tool_use", "content": [
                 {"type": "thinking", "thinking": "hm", "signature": "sig"}, {"type": "redacted_thinking", "data": "xyz"},
                 {"type": "text", "text": "Let me see"}, {"type": "tool_use", "id": "c1", "name": "f", "input": {"x": 1}}],
-            "usage": {"input_tokens": 10, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 2, "output_tokens": 5}});
+            "usage": {"input_tokens": 10, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 2, "output_tokens": 5}})
+    }
+
+    #[tokio::test]
+    async fn a_whole_reply_is_read() {
+        let body = whole_body();
         let server = MockLlm::answering(vec![Answer::json(200, &body)]).await;
         let llm = provider("anthropic", &server.url());
         let reply = llm.call(&request(), &NoSink).await.unwrap();
@@ -679,6 +684,13 @@ mod tests {
         let server = MockLlm::answering(vec![Answer::anthropic_stream(&[stray])]).await;
         let error = provider("anthropic", &server.url()).call(&request(), &NoSink).await.unwrap_err();
         assert_eq!(error.kind, LlmErrorKind::Protocol);
+    }
+
+    #[tokio::test]
+    async fn strange_answers_end_as_replies_or_errors() {
+        survives("anthropic", streamed(), Answer::anthropic_stream).await;
+        let whole = |bodies: &[Value]| Answer::json(200, &bodies[0]);
+        survives("anthropic", vec![whole_body()], whole).await;
     }
 
     #[tokio::test]

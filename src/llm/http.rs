@@ -41,6 +41,10 @@ pub(crate) struct Http {
     name: String,
     base: Url,
     headers: HeaderMap,
+    /// Where a key can be set, when none is; `None` when there is one.
+    key_missing: Option<&'static str>,
+    /// Whether the address is the kind's own, which answers nobody without a key.
+    default_base: bool,
     /// What must not show in any message.
     secrets: Vec<Secret>,
     timeout: Duration,
@@ -49,10 +53,12 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// Prepares the way without touching the network. `own` are the provider kind's headers, overridden by the config's.
+    /// Prepares the way without touching the network. `own` are the provider kind's headers, overridden by the
+    /// config's; `key_variable` is the environment variable that messages advise to set.
     pub(crate) fn new(
         name: &str,
         default_base: &str,
+        key_variable: &'static str,
         own: Vec<(&'static str, String)>,
         config: &ProviderConfig,
     ) -> Result<Http, String> {
@@ -77,10 +83,14 @@ impl Http {
         }
         let mut secrets: Vec<Secret> = config.api_key.iter().chain(config.headers.values()).cloned().collect();
         secrets.extend(base.password().map(Secret::new));
+        let has_key =
+            config.api_key.is_some() || ["authorization", "x-api-key"].iter().any(|key| headers.contains_key(*key));
         Ok(Http {
             name: name.to_string(),
             base,
             headers,
+            key_missing: (!has_key).then_some(key_variable),
+            default_base: config.base_url.is_none(),
             secrets,
             timeout: config.timeout.unwrap_or(CALL_TIMEOUT),
             read_timeout: config.read_timeout.unwrap_or(READ_TIMEOUT),
@@ -115,6 +125,10 @@ impl Http {
 
     /// Posts `body` and returns the answer when its status is a success.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Answer<'_>, LlmError> {
+        if let Some(variable) = self.key_missing.filter(|_| self.default_base) {
+            let advice = format!("has no key: set `{variable}`, or `base_url` to a server that needs none");
+            return Err(self.error(LlmErrorKind::Auth, &advice));
+        }
         let client = match self.client.get_or_init(|| self.build_client()) {
             Ok(client) => client,
             Err(message) => return Err(self.error(LlmErrorKind::Protocol, message)),
@@ -160,6 +174,17 @@ impl Http {
             );
         }
         self.error(LlmErrorKind::Transport, &format!("broke the connection at {place}: {}", causes(error)))
+    }
+
+    fn status_in_words(&self, status: StatusCode) -> String {
+        let reason = status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
+        let hint = match (status.as_u16(), self.key_missing) {
+            (401 | 403, Some(variable)) => format!(" (no key is set: `{variable}`, or `api_key` under `providers`)"),
+            (401, None) => " (is the key right?)".to_string(),
+            (404, _) => " (is the model's name right, and `base_url`?)".to_string(),
+            _ => String::new(),
+        };
+        format!("{}{reason}{hint}", status.as_u16())
     }
 
     fn redact(&self, text: &str) -> String {
@@ -245,7 +270,11 @@ impl Answer<'_> {
             _ => words_of(&body),
         };
         let kind = LlmError::kind_of_status(status.as_u16());
-        let text = format!("answered {}{}{words}", status_in_words(status), if words.is_empty() { "" } else { ": " });
+        let text = format!(
+            "answered {}{}{words}",
+            self.http.status_in_words(status),
+            if words.is_empty() { "" } else { ": " }
+        );
         LlmError { retry_after, ..self.http.error(kind, &text) }
     }
 }
@@ -271,19 +300,6 @@ fn excerpt(text: &str) -> String {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
-}
-
-fn status_in_words(status: StatusCode) -> String {
-    let hint = match status.as_u16() {
-        401 => " (is the API key set and right?)",
-        404 => " (is the model's name right, and `base_url`?)",
-        _ => "",
-    };
-    format!(
-        "{}{}{hint}",
-        status.as_u16(),
-        status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default()
-    )
 }
 
 /// Reads `retry-after-ms`, or `Retry-After` in seconds or as a date, which the answer's own `Date` makes a wait.
@@ -377,21 +393,39 @@ mod tests {
             api_key: Some(Secret::new(key)),
             ..ProviderConfig::default()
         };
-        let error = Http::new("p", "", vec![], &config("ftp://x", "k")).unwrap_err();
+        let error = Http::new("p", "", "P_KEY", vec![], &config("ftp://x", "k")).unwrap_err();
         assert_eq!(error, "`base_url` of provider `p` starts with `ftp:`; expected `https:` or `http:`");
-        assert!(Http::new("p", "", vec![], &config("nowhere", "k")).unwrap_err().contains("is not a URL"));
-        let broken = Http::new("p", "http://x", vec![("authorization", "sk-1\u{7}2".into())], &config("http://x", "k"))
-            .unwrap_err();
+        assert!(Http::new("p", "", "P_KEY", vec![], &config("nowhere", "k")).unwrap_err().contains("is not a URL"));
+        let broken =
+            Http::new("p", "http://x", "P_KEY", vec![("authorization", "sk-1\u{7}2".into())], &config("http://x", "k"))
+                .unwrap_err();
         assert!(!broken.contains("sk-1"), "{broken}");
     }
 
     #[test]
     fn a_client_can_be_built_for_https() {
         // The system's certificates may be missing; then the message says what to do.
-        let http = Http::new("p", "https://api.example.com", vec![], &ProviderConfig::default()).unwrap();
+        let http = Http::new("p", "https://api.example.com", "P_KEY", vec![], &ProviderConfig::default()).unwrap();
         if let Err(message) = http.build_client() {
             assert!(message.contains("ca-certificates"), "{message}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_missing_key_is_told_before_anything_is_sent() {
+        let http = Http::new("p", "https://api.invalid", "P_KEY", vec![], &ProviderConfig::default()).unwrap();
+        let error = http.post("/x", &Value::Null).await.err().unwrap();
+        assert_eq!(error.kind, LlmErrorKind::Auth);
+        assert_eq!(error.message, "provider `p` has no key: set `P_KEY`, or `base_url` to a server that needs none");
+    }
+
+    #[test]
+    fn a_token_inside_a_header_is_redacted_alone_too() {
+        let headers = [("authorization".to_string(), Secret::new("Bearer tok-123456"))].into_iter().collect();
+        let config = ProviderConfig { headers, ..ProviderConfig::default() };
+        let http = Http::new("p", "https://x", "P_KEY", vec![], &config).unwrap();
+        assert_eq!(http.error(LlmErrorKind::Auth, "said tok-123456").message, "provider `p` said [redacted]");
+        assert_eq!(http.key_missing, None);
     }
 
     #[test]

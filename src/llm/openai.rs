@@ -23,7 +23,7 @@ use super::structured::{self, SchemaDialect};
 pub(crate) const KIND: ProviderKind = ProviderKind {
     name: OPENAI.kind,
     summary: "OpenAI's chat completions, and every server compatible with them",
-    environment: Some(Environment { api_key: "OPENAI_API_KEY", base_url: "OPENAI_BASE_URL" }),
+    environment: Some(Environment { api_key: OPENAI.key_variable, base_url: "OPENAI_BASE_URL" }),
     build,
 };
 
@@ -38,6 +38,8 @@ pub(crate) struct Dialect {
     kind: &'static str,
     /// Where it is when the configuration does not say.
     base_url: &'static str,
+    /// The environment variable that holds its key.
+    key_variable: &'static str,
     /// What is assumed of a model that the catalog does not know, at that address.
     assumed: Capabilities,
 }
@@ -45,6 +47,7 @@ pub(crate) struct Dialect {
 const OPENAI: Dialect = Dialect {
     kind: "openai",
     base_url: "https://api.openai.com/v1",
+    key_variable: "OPENAI_API_KEY",
     assumed: Capabilities { tools: true, json_schema: true, images: true, thinking: false },
 };
 
@@ -58,7 +61,8 @@ pub(crate) struct OpenAi {
     http: Http,
     catalog: Arc<Catalog>,
     dialect: &'static Dialect,
-    assumed: Capabilities,
+    /// Whether the address is the author's, not the dialect's.
+    elsewhere: bool,
 }
 
 impl OpenAi {
@@ -69,9 +73,8 @@ impl OpenAi {
         dialect: &'static Dialect,
     ) -> Result<OpenAi, String> {
         let authorization = config.api_key.iter().map(|key| ("authorization", format!("Bearer {}", key.expose())));
-        let http = Http::new(name, dialect.base_url, authorization.collect(), config)?;
-        let assumed = if config.base_url.is_none() { dialect.assumed } else { ASSUMED_ELSEWHERE };
-        Ok(OpenAi { name: name.to_string(), http, catalog, dialect, assumed })
+        let http = Http::new(name, dialect.base_url, dialect.key_variable, authorization.collect(), config)?;
+        Ok(OpenAi { name: name.to_string(), http, catalog, dialect, elsewhere: config.base_url.is_some() })
     }
 
     fn entry(&self, model: &str) -> Option<&CatalogEntry> {
@@ -106,7 +109,8 @@ impl OpenAi {
 #[async_trait]
 impl Llm for OpenAi {
     fn capabilities(&self, model: &str) -> Capabilities {
-        Capabilities::of(self.entry(model), self.assumed)
+        let assumed = if self.elsewhere { ASSUMED_ELSEWHERE } else { self.dialect.assumed };
+        Capabilities::of(self.entry(model), assumed)
     }
 
     async fn call(&self, request: &Request, sink: &dyn DeltaSink) -> Result<Reply, LlmError> {
@@ -130,7 +134,7 @@ impl Llm for OpenAi {
         }
         put(&mut body, "temperature", request.options.temperature);
         put(&mut body, "top_p", request.options.top_p);
-        if self.assumed == ASSUMED_ELSEWHERE {
+        if self.elsewhere {
             // OpenAI itself refuses the key; servers of open models know it.
             put(&mut body, "top_k", request.options.top_k);
         }
@@ -448,7 +452,7 @@ fn read_usage(usage: &Value) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::test_support::{Answer, Collected, MockLlm, failing, provider, tool_conversation};
+    use crate::llm::test_support::{Answer, Collected, MockLlm, failing, provider, survives, tool_conversation};
     use crate::llm::{NoSink, Options, OutputSchema, Secret};
 
     fn catalog() -> Arc<Catalog> {
@@ -534,15 +538,19 @@ mod tests {
         assert_eq!(mode(known, "qwen3"), OutputMode::Native);
     }
 
-    #[tokio::test]
-    async fn a_whole_reply_is_read() {
-        let body = json!({"model": "gpt-4.1-mini-2025-04-14", "choices": [{"finish_reason": "tool_calls", "message": {
+    fn whole_body() -> Value {
+        json!({"model": "gpt-4.1-mini-2025-04-14", "choices": [{"finish_reason": "tool_calls", "message": {
             "role": "assistant", "content": "Let me see", "reasoning_content": "hm", "refusal": null, "tool_calls": [
                 {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}},
                 {"type": "function", "function": {"name": "g", "arguments": ""}},
                 {"id": "c3", "type": "function", "function": {"name": "h", "arguments": "{broken"}}]}}],
             "usage": {"prompt_tokens": 12, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4},
-                "completion_tokens_details": {"reasoning_tokens": 2}}});
+                "completion_tokens_details": {"reasoning_tokens": 2}}})
+    }
+
+    #[tokio::test]
+    async fn a_whole_reply_is_read() {
+        let body = whole_body();
         let server = MockLlm::answering(vec![Answer::json(200, &body)]).await;
         let openai = provider("openai", &format!("{}/v1", server.url()));
         let reply = openai.call(&request(), &NoSink).await.unwrap();
@@ -667,6 +675,13 @@ mod tests {
             assert_eq!(error.kind, LlmErrorKind::Status { code: 502 });
             assert_eq!(error.message, "provider `openai` failed while it answered: upstream broke");
         }
+    }
+
+    #[tokio::test]
+    async fn strange_answers_end_as_replies_or_errors() {
+        survives("openai", streamed(), Answer::openai_stream).await;
+        let whole = |bodies: &[Value]| Answer::json(200, &bodies[0]);
+        survives("openai", vec![whole_body()], whole).await;
     }
 
     #[tokio::test]

@@ -152,6 +152,62 @@ fn next_is_closing(rest: &str) -> bool {
     matches!(rest.trim_start().as_bytes().first(), Some(b'}' | b']'))
 }
 
+/// The value that a reply will have as far as it has come, for showing it while it streams; never for use as a result.
+///
+/// Open strings, lists and objects are closed where the text ends; a member whose value has not begun is left out. `None`
+/// while there is nothing to show. Each call reads the whole text: call it at a pace to look at, not for every piece.
+pub fn parse_partial_json(text: &str) -> Option<Value> {
+    let text = &text[text.find(['{', '['])?..];
+    let mut closers: Vec<char> = Vec::new();
+    let (mut in_string, mut escaped) = (false, false);
+    // The last place where what stands before it is whole but for closers, and how many of them were open there.
+    let mut whole: Option<(usize, Vec<char>)> = None;
+    for (at, character) in text.char_indices() {
+        if in_string {
+            in_string = escaped || character != '"';
+            escaped = !escaped && character == '\\';
+            continue;
+        }
+        match character {
+            '"' => in_string = true,
+            '{' | '[' => {
+                closers.push(if character == '{' { '}' } else { ']' });
+                whole = Some((at + 1, closers.clone()));
+            }
+            '}' | ']' => {
+                closers.pop();
+                whole = Some((at + 1, closers.clone()));
+            }
+            ',' => whole = Some((at, closers.clone())),
+            _ => {}
+        }
+        if closers.is_empty() {
+            return serde_json::from_str(&text[..=at]).ok();
+        }
+        if closers.len() > PARTIAL_DEPTH_MAX {
+            return None;
+        }
+    }
+    let close = |head: &str, open: &[char]| {
+        let tail: String = open.iter().rev().collect();
+        serde_json::from_str(&format!("{head}{tail}")).ok()
+    };
+    // A text that is being written is shown as far as it goes, less a broken escape at its end.
+    let quoted = in_string.then(|| {
+        (0..=5).find_map(|cut| {
+            let head = text.get(..text.len().checked_sub(cut)?)?;
+            close(&format!("{head}\""), &closers)
+        })
+    });
+    quoted.flatten().or_else(|| close(text, &closers)).or_else(|| {
+        let (at, open) = whole?;
+        close(&text[..at], &open)
+    })
+}
+
+/// How deep a partial value is followed: as deep as whole ones are.
+const PARTIAL_DEPTH_MAX: usize = 127;
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -213,5 +269,26 @@ mod tests {
             let _ = parse_reply_json(&text[..end]);
             let _ = parse_reply_json(&text[end..]);
         }
+    }
+
+    #[test]
+    fn a_reply_can_be_shown_while_it_comes() {
+        let shown = [
+            ("", None),
+            ("Sure: ", None),
+            ("{", Some(json!({}))),
+            ("{\"na", Some(json!({}))),
+            ("{\"name\":", Some(json!({}))),
+            ("{\"name\": \"Ly", Some(json!({"name": "Ly"}))),
+            ("{\"name\": \"Ly\\u00", Some(json!({"name": "Ly"}))),
+            ("{\"name\": \"Ly\", \"age\": 4", Some(json!({"name": "Ly", "age": 4}))),
+            ("{\"name\": \"Ly\", \"ok\": tr", Some(json!({"name": "Ly"}))),
+            ("{\"items\": [{\"a\": 1}, {\"b\"", Some(json!({"items": [{"a": 1}, {}]}))),
+            ("```json\n{\"a\": 1}\n```", Some(json!({"a": 1}))),
+        ];
+        for (text, expected) in shown {
+            assert_eq!(parse_partial_json(text), expected, "{text}");
+        }
+        assert_eq!(parse_partial_json(&"[".repeat(100_000)), None);
     }
 }

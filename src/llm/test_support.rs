@@ -97,7 +97,7 @@ pub(crate) async fn failing(kind: &str, stream: Answer) {
         (
             Answer::json(401, &echo),
             LlmErrorKind::Auth,
-            "answered 401 Unauthorized (is the API key set and right?): Incorrect API key provided: [redacted] ([redacted])",
+            "answered 401 Unauthorized (is the key right?): Incorrect API key provided: [redacted] ([redacted])",
         ),
         (
             Answer::json(429, &json!({"error": {"message": "slow down"}})).header("retry-after", "7"),
@@ -199,4 +199,48 @@ async fn unreachable_server(kind: &str, request: &Request) {
     assert_eq!(error.kind, LlmErrorKind::Transport);
     assert!(error.message.contains(&format!("cannot be reached at http://{address}/v1: ")), "{}", error.message);
     assert!(error.message.contains("refused") && !error.message.contains("hunter22"), "{}", error.message);
+}
+
+/// Plays many answers that are almost right, and wants each to end as a reply or an error. `good` is a whole answer's
+/// events or body; every place in it is replaced by a value of another type, once.
+pub(crate) async fn survives(kind: &str, good: Vec<Value>, answer: fn(&[Value]) -> Answer) {
+    let whole = Value::Array(good);
+    let mut mutants = Vec::new();
+    let mut places = Vec::new();
+    pointers(&whole, String::new(), &mut places);
+    for place in &places {
+        for strange in [Value::Null, json!(-1), json!(9e99), json!("x"), json!([[]]), json!({"type": {}})] {
+            let mut mutant = whole.clone();
+            if let Some(target) = mutant.pointer_mut(place) {
+                *target = strange;
+            }
+            mutants.push(mutant);
+        }
+    }
+    let answers = mutants.iter().filter_map(Value::as_array).map(|events| answer(events)).collect::<Vec<_>>();
+    let calls = answers.len();
+    assert!(calls > 100);
+    let server = MockLlm::answering(answers).await;
+    let llm = provider(kind, &server.url());
+    let mut request = Request { model: "m".into(), messages: vec![Message::user("Hello")], ..Request::default() };
+    request.options.stream = true;
+    for _ in 0..calls {
+        if let Err(error) = llm.call(&request, &NoSink).await {
+            assert!(error.message.starts_with("provider `"), "{}", error.message);
+        }
+    }
+    assert_eq!(server.received().len(), calls);
+}
+
+fn pointers(value: &Value, at: String, places: &mut Vec<String>) {
+    match value {
+        Value::Object(object) => object.iter().for_each(|(key, inner)| pointers(inner, format!("{at}/{key}"), places)),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, inner)| pointers(inner, format!("{at}/{index}"), places))
+        }
+        _ => {}
+    }
+    if !at.is_empty() {
+        places.push(at);
+    }
 }

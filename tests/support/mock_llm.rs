@@ -172,6 +172,8 @@ impl MockLlm {
         let task = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
+                // Without this, an answer's second write waits for the client's delayed acknowledgement of the first.
+                let _ = stream.set_nodelay(true);
                 connections.spawn(serve(stream, script.clone(), kept.clone()));
             }
         });

@@ -1,1 +1,260 @@
 //! The immutable compiled artefact that processes run on.
+//!
+//! Everything in it is resolved: types are ids, strings are compiled templates, conditions are facts of a planning
+//! domain. It is shared by `Arc` among processes and swapped as a whole.
+
+pub mod fact;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
+
+use crate::action::Body;
+use crate::action::context::CallSettings;
+use crate::llm::{Catalog, ProviderConfig};
+use crate::planning;
+use crate::prompt::{ExprId, TemplateId, Templates};
+use crate::tool::Tool;
+use crate::value::Output;
+use crate::value::Validators;
+use crate::value::{TypeId, Types};
+
+pub use fact::Fact;
+
+/// A compiled project, or the part of it that a command asked for.
+#[derive(Debug)]
+pub struct Program {
+    /// The agents, the one that was asked for first.
+    pub agents: Vec<Arc<Agent>>,
+    /// Where models answer, by provider name.
+    pub providers: IndexMap<String, ProviderConfig>,
+    /// Scripts of `kind: scripted` providers, by provider name, as data (cli.md 6).
+    pub scripts: IndexMap<String, Value>,
+    /// Prices, cutoffs and abilities of models.
+    pub catalog: Arc<Catalog>,
+    /// What tools and actions may touch.
+    pub permissions: Permissions,
+}
+
+impl Program {
+    /// The agent of this name.
+    pub fn agent(&self, name: &str) -> Option<&Arc<Agent>> {
+        self.agents.iter().find(|agent| agent.name == name)
+    }
+}
+
+/// What tools and actions may touch; deny comes first (runtime.md 8).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Permissions {
+    /// False until `permissions` is written: then the defaults of runtime.md 8 hold.
+    pub declared: bool,
+    /// Allowed without asking.
+    pub allow: Vec<String>,
+    /// Asked for at a terminal.
+    pub ask: Vec<String>,
+    /// Never allowed.
+    pub deny: Vec<String>,
+}
+
+/// One compiled agent.
+#[derive(Debug)]
+pub struct Agent {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// The file that declares it, relative to the project root.
+    pub file: String,
+    /// The types it sees.
+    pub types: Arc<Types>,
+    /// Validators of its types.
+    pub validators: Validators,
+    /// Its templates and exprs, compiled.
+    pub templates: Templates,
+    /// `config`, as exprs and templates see it.
+    pub config: Map<String, Value>,
+    /// What a run starts from: as declared, or every type that some action requires and none outputs, each optional.
+    pub inputs: Vec<Input>,
+    /// True when `inputs` is written.
+    pub inputs_declared: bool,
+    /// Its actions in declaration order.
+    pub actions: Vec<Action>,
+    /// Its goals in declaration order: declared ones, then those of `achieves`, as the domain lists them.
+    pub goals: Vec<Goal>,
+    /// Its named conditions.
+    pub conditions: Vec<Condition>,
+    /// Its tools by name.
+    pub tools: IndexMap<String, Arc<Tool>>,
+    /// Which planner runs it.
+    pub planner: PlannerKind,
+    /// What a process may use up.
+    pub limits: Limits,
+    /// Independent steps that run at one time.
+    pub concurrency: u32,
+    /// Types whose objects stay when the blackboard is cleared.
+    pub keep: Vec<TypeId>,
+    /// What each fact of the domain means; indexed by `planning::FactId`.
+    pub facts: Vec<Fact>,
+    /// The planning domain: operators, goals, facts by name.
+    pub domain: Arc<planning::Compiled>,
+    /// For each operator of the domain, the action it stands for (an action with counted outputs has several).
+    pub operators: Vec<usize>,
+    /// What was read and checked but cannot be run by this version: text with `file:line:column`.
+    pub unsupported: Vec<String>,
+}
+
+/// Kinds of planner (language.md 6).
+pub use crate::decl::workflow::PlannerKind;
+
+/// One thing an action takes, or a run starts from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    /// The variable's name.
+    pub name: String,
+    /// Its type.
+    pub type_id: TypeId,
+    /// All of them, oldest first.
+    pub list: bool,
+    /// Absent is fine.
+    pub optional: bool,
+    /// Also bound (and looked up) under its name.
+    pub named: bool,
+}
+
+/// One compiled action.
+#[derive(Debug)]
+pub struct Action {
+    /// Its full name; a state's action is `State.action`.
+    pub name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// What it takes.
+    pub inputs: Vec<Input>,
+    /// What it puts on the blackboard.
+    pub output: Output,
+    /// What it costs: evaluated once per planning round when it is an expr.
+    pub cost: Number,
+    /// What it is worth.
+    pub value: Number,
+    /// It may run again in the same process.
+    pub can_rerun: bool,
+    /// It runs once for each new object of this type, while that is the newest.
+    pub trigger: Option<TypeId>,
+    /// Afterwards only its output, `keep` types and the conversation remain.
+    pub clear_blackboard: bool,
+    /// Indexes of its inputs that are hidden afterwards.
+    pub hide: Vec<usize>,
+    /// Conditions it sets: index into `Agent::conditions`, value.
+    pub post: Vec<(usize, bool)>,
+    /// How it is tried again.
+    pub retry: Retry,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    /// Pause before it runs.
+    pub delay: Option<Duration>,
+    /// What happens when it has failed for good.
+    pub on_error: OnError,
+    /// Settings of its prompts.
+    pub settings: Arc<CallSettings>,
+    /// What it does.
+    pub body: Arc<dyn Body>,
+}
+
+/// A number that is given, or computed on the blackboard.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// Given.
+    Fixed(f64),
+    /// Computed once per planning round.
+    Expr(ExprId),
+}
+
+/// How often and how soon a failed action is tried again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Retry {
+    /// Tries in all.
+    pub attempts: u32,
+    /// Pause before the second try.
+    pub backoff: Duration,
+    /// By what each further pause grows.
+    pub multiplier: f64,
+    /// Longest pause.
+    pub max: Duration,
+}
+
+/// What happens when an action has failed for good.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OnError {
+    /// The action is out and another way to the goal is sought.
+    Replan,
+    /// The process fails.
+    Fail,
+    /// This is the output instead; validated when compiled.
+    Output(Value),
+}
+
+/// One compiled goal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Goal {
+    /// Its name.
+    pub name: String,
+    /// What reaching it means.
+    pub description: Option<String>,
+    /// What the run's output is.
+    pub output: Output,
+    /// The action that achieves it, when it comes from `achieves`.
+    pub action: Option<usize>,
+    /// What it is worth.
+    pub value: Number,
+    /// Published to other programs.
+    pub export: bool,
+}
+
+/// One compiled condition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    /// Its name.
+    pub name: String,
+    /// What decides it.
+    pub kind: ConditionKind,
+    /// Types it mentions, directly or through other conditions.
+    pub mentions: Vec<TypeId>,
+}
+
+/// What decides a condition.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ConditionKind {
+    /// An expr; its inputs are bound by name first, when it declares any.
+    Expr(Vec<Input>, ExprId),
+    /// Only `post` changes it; this is its first value.
+    Flag(bool),
+    /// A question to a model.
+    Prompt(Vec<Input>, TemplateId, Arc<CallSettings>, f64),
+}
+
+/// What a process may use up (runtime.md 3); the defaults are there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Actions, replans counted.
+    pub actions: u64,
+    /// US dollars.
+    pub cost: f64,
+    /// Tokens, input and output together.
+    pub tokens: u64,
+    /// LLM calls.
+    pub llm_calls: Option<u64>,
+    /// Time since the process was created.
+    pub time: Option<Duration>,
+    /// Nesting of sub-processes.
+    pub depth: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { actions: 50, cost: 2.0, tokens: 1_000_000, llm_calls: None, time: None, depth: 8 }
+    }
+}

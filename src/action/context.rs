@@ -1,0 +1,167 @@
+//! What a body sees of the process that performs it. `process` implements it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::llm::{Message, Options, OutputSchema};
+use crate::prompt::{ExprId, TemplateId, Templates, Vars};
+use crate::value::Types;
+use crate::value::Output;
+use crate::value::Validators;
+use crate::world::World;
+
+/// Why an action failed; `kind` is what `run --json` shows (cli.md 2).
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// Which kind of failure.
+    pub kind: FailureKind,
+    /// What went wrong, for a person.
+    pub message: String,
+}
+
+/// Kinds of failure (cli.md 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// A model could not be asked.
+    Llm,
+    /// A value does not fit its type.
+    Validation,
+    /// A tool failed.
+    Tool,
+    /// An HTTP request failed.
+    Http,
+    /// A program failed.
+    Exec,
+    /// A guardrail blocked.
+    Guardrail,
+    /// Something was not permitted.
+    Permission,
+    /// It took too long.
+    Timeout,
+    /// A limit of the process was reached; the process is terminated.
+    Limit,
+    /// The model refused.
+    Refusal,
+    /// No plan was left.
+    Stuck,
+    /// Anything else: a template, an expr, a file.
+    Error,
+    /// The process was killed meanwhile.
+    Killed,
+}
+
+impl FailureKind {
+    /// The word of cli.md 2.
+    pub fn word(self) -> &'static str {
+        match self {
+            FailureKind::Llm => "llm",
+            FailureKind::Validation => "validation",
+            FailureKind::Tool => "tool",
+            FailureKind::Http => "http",
+            FailureKind::Exec => "exec",
+            FailureKind::Guardrail => "guardrail",
+            FailureKind::Permission => "permission",
+            FailureKind::Timeout => "timeout",
+            FailureKind::Limit => "limit",
+            FailureKind::Refusal => "refusal",
+            FailureKind::Stuck => "stuck",
+            FailureKind::Error => "error",
+            FailureKind::Killed => "killed",
+        }
+    }
+}
+
+impl Failure {
+    /// A failure of a kind.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Failure {
+        Failure { kind, message: message.into() }
+    }
+}
+
+/// How the prompts of a body are asked: `defaults` and the action's own settings, resolved.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallSettings {
+    /// The models to try in order: the chosen one and its fallbacks, each `provider/id` with its options.
+    pub models: Vec<ModelChoice>,
+    /// The persona's lines, as templates in order.
+    pub persona: Vec<TemplateId>,
+    /// Free text that joins the system message: when, text.
+    pub contributors: Vec<(Option<ExprId>, TemplateId)>,
+    /// Notes and content of references, as templates.
+    pub references: Vec<TemplateId>,
+    /// Text of guardrails.
+    pub guardrail_text: Vec<TemplateId>,
+    /// Tools offered to the model, by their names in the agent's table of tools.
+    pub tools: Vec<String>,
+    /// Turns of a tool loop at most.
+    pub max_turns: u32,
+}
+
+/// One model that may be asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelChoice {
+    /// The role it was named by, when it was; `run --llm ROLE=MODEL` replaces it.
+    pub role: Option<String>,
+    /// `provider/id`.
+    pub model: String,
+    /// How it is asked.
+    pub options: Options,
+    /// Further tries at the provider; `None` is the default policy.
+    pub retries: Option<u32>,
+}
+
+/// One call to a model as a body wants it, before a model is chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PromptCall {
+    /// Name of the call: the action's or condition's.
+    pub name: String,
+    /// The author's own system text.
+    pub system: Option<String>,
+    /// User messages (and examples, conversation) in order.
+    pub messages: Vec<Message>,
+    /// The schema the reply has to fit; `None` for plain text.
+    pub output: Option<OutputSchema>,
+    /// How it is asked.
+    pub settings: Arc<CallSettings>,
+    /// How many replies are tried before the action fails.
+    pub attempts: u32,
+}
+
+/// The process around a body.
+#[async_trait::async_trait]
+pub trait Context: Send + Sync {
+    /// The action's full name.
+    fn action(&self) -> &str;
+    /// The types of the agent.
+    fn types(&self) -> &Arc<Types>;
+    /// Validators of the agent's types.
+    fn validators(&self) -> &Validators;
+    /// Templates and exprs of the agent.
+    fn templates(&self) -> &Templates;
+    /// The variables that the action's strings see.
+    fn vars(&self) -> &dyn Vars;
+    /// What the action outputs.
+    fn output(&self) -> &Output;
+    /// Files, clock and ids.
+    fn world(&self) -> &dyn World;
+    /// True under `--dry-run`: what would write, send or execute shows its arguments and returns a stub.
+    fn dry_run(&self) -> bool;
+    /// Refuses unless a permission such as `internet` or `exec` is granted for `subject` (a URL, a program).
+    fn permit(&self, permission: &str, subject: &str) -> Result<(), Failure>;
+    /// Asks a model until `accept` takes a reply: it gets the reply's value and answers the value or what is wrong with
+    /// it, which goes back to the model. Chooses the model, retries, falls back, counts usage and keeps the limits.
+    async fn ask_model(
+        &self,
+        call: PromptCall,
+        accept: &(dyn Fn(Value) -> Result<Value, Vec<String>> + Send + Sync),
+    ) -> Result<Value, Failure>;
+    /// Runs another agent as a sub-process to its goal and gives its output.
+    async fn run_agent(&self, agent: &str, inputs: Option<Map<String, Value>>) -> Result<Value, Failure>;
+    /// Calls a tool with arguments, as the process rather than a model does it.
+    async fn call_tool(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, Failure>;
+    /// Time left before the action's timeout, when it has one.
+    fn time_left(&self) -> Option<Duration>;
+}

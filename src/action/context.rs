@@ -7,9 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::llm::{Message, Options, OutputSchema};
 use crate::prompt::{ExprId, TemplateId, Templates, Vars};
-use crate::value::Types;
-use crate::value::Output;
-use crate::value::Validators;
+use crate::value::{Output, RuleEval, Types, Validators};
 use crate::world::World;
 
 /// Why an action failed; `kind` is what `run --json` shows (cli.md 2).
@@ -139,6 +137,8 @@ pub trait Context: Send + Sync {
     fn types(&self) -> &Arc<Types>;
     /// Validators of the agent's types.
     fn validators(&self) -> &Validators;
+    /// What decides the `rules` of types.
+    fn rules(&self) -> &(dyn RuleEval + Sync);
     /// Templates and exprs of the agent.
     fn templates(&self) -> &Templates;
     /// The variables that the action's strings see.

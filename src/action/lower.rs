@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::decl::models::LlmChoice;
 use crate::decl::{Data as WrittenData, Expr, Name, Template};
 use crate::diag::Diagnostic;
+use crate::llm::Secret;
 use crate::prompt::{Data, ExprId, TemplateId, Ty};
 use crate::source::Span;
-use crate::value::{ObjectDef, Shape, Types};
-use crate::value::Output;
+use crate::value::{ObjectDef, Output, Shape, Types};
 
 use super::context::CallSettings;
 
@@ -45,6 +45,9 @@ pub trait LowerCx {
     fn llm(&mut self, choice: &LlmChoice) -> Option<Arc<CallSettings>>;
     /// Reads a data file of the project (an image, say), so that it is watched and known to exist.
     fn file(&mut self, path: &Name) -> Option<Arc<str>>;
+    /// Resolves every `${env:NAME}` and `${env:NAME:-default}` of a text, as written and as it is; a variable that is
+    /// not set and has no default is a finding. Only `http.headers` and `exec.env` may ask (language.md 2).
+    fn environment(&mut self, text: &Template) -> Option<Vec<(String, Secret)>>;
     /// Reports a finding.
     fn report(&mut self, diagnostic: Diagnostic);
     /// Notes that `what` is read and checked but cannot be run by this version; `run` refuses the agent and says so.

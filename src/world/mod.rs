@@ -63,6 +63,11 @@ pub trait World: Send + Sync {
     /// Whether there is a file or directory.
     fn exists(&self, path: &Path) -> bool;
 
+    /// Where the root is on this machine; `None` for a world that is not on disk. For programs that are run there.
+    fn root(&self) -> Option<&Path> {
+        None
+    }
+
     /// An environment variable.
     fn env(&self, name: &str) -> Option<String>;
 

@@ -28,11 +28,6 @@ impl SystemWorld {
         self
     }
 
-    /// The root.
-    pub fn root(&self) -> &Path {
-        &self.root
-    }
-
     /// Where a path leads, symbolic links followed.
     fn resolve(&self, path: &Path) -> Result<PathBuf, ReadError> {
         let inside = normal(path).ok_or(ReadError::Escapes)?;
@@ -99,6 +94,10 @@ impl World for SystemWorld {
 
     fn exists(&self, path: &Path) -> bool {
         self.resolve(path).is_ok()
+    }
+
+    fn root(&self) -> Option<&Path> {
+        Some(&self.root)
     }
 
     fn env(&self, name: &str) -> Option<String> {

@@ -1,0 +1,148 @@
+//! What several bodies share: rendering with failures in their own words, variables on top, bodies that wait for a later
+//! version.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::decl::{Data as WrittenData, Table};
+use crate::diag::Diagnostic;
+use crate::prompt::{Data, ExprId, MapVars, Over, RenderError, TemplateId, Vars, from_json};
+use crate::source::{NodeKind, Span};
+use crate::value::{Output, OutputKind, ShapeKind, TypeKind, Types};
+
+use super::context::{Context, Failure, FailureKind};
+use super::lower::{Extra, LowerCx};
+use super::{Body, Needs};
+
+impl From<RenderError> for Failure {
+    fn from(error: RenderError) -> Failure {
+        Failure::new(FailureKind::Error, error.to_string())
+    }
+}
+
+/// Renders a template of a body.
+pub(super) fn render(cx: &dyn Context, id: TemplateId) -> Result<String, Failure> {
+    Ok(cx.templates().render(id, cx.vars())?)
+}
+
+/// Renders data of a body.
+pub(super) fn render_data(cx: &dyn Context, data: &Data) -> Result<Value, Failure> {
+    Ok(cx.templates().render_data(data, cx.vars())?)
+}
+
+/// Evaluates an expr with one more variable.
+pub(super) fn eval_with(cx: &dyn Context, expr: ExprId, name: &str, value: &Value) -> Result<Value, Failure> {
+    let vars = MapVars::default().with(name, from_json(value));
+    Ok(cx.templates().eval(expr, &Over { vars, below: cx.vars() })?)
+}
+
+/// The variables of an action with further ones on top, given as JSON.
+pub(super) fn over<'a>(below: &'a dyn Vars, named: &Map<String, Value>) -> Over<'a> {
+    let vars = named.iter().fold(MapVars::default(), |vars, (name, value)| vars.with(name, from_json(value)));
+    Over { vars, below }
+}
+
+/// Lowers each value of a table of data, in order; `None` when one of them is wrong.
+pub(super) fn lower_table(
+    table: &Table<WrittenData>,
+    cx: &mut dyn LowerCx,
+    extra: Extra<'_>,
+) -> Option<Vec<(String, Data)>> {
+    let lowered: Vec<Option<(String, Data)>> = table
+        .iter()
+        .map(|(name, data)| cx.data(data, None, extra).map(|data| (name.value.clone(), data)))
+        .collect();
+    lowered.into_iter().collect()
+}
+
+/// Renders each value of a lowered table.
+pub(super) fn render_table(cx: &dyn Context, table: &[(String, Data)]) -> Result<Map<String, Value>, Failure> {
+    table.iter().map(|(name, data)| Ok((name.clone(), render_data(cx, data)?))).collect()
+}
+
+/// The keys of written data, when it is a mapping.
+pub(super) fn keys(data: &WrittenData) -> Vec<(&str, Span)> {
+    match &data.0.kind {
+        NodeKind::Map(map) => map.iter().map(|entry| (entry.key.value.as_str(), entry.key.span)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Reports all but the first of several forms of which one may be written.
+pub(super) fn refuse_two(what: &str, written: &[(&str, Option<Span>)], cx: &mut dyn LowerCx) -> bool {
+    let mut present = written.iter().filter_map(|(name, span)| span.map(|span| (name, span)));
+    let Some((first, first_span)) = present.next() else { return false };
+    let mut any = false;
+    for (second, span) in present {
+        any = true;
+        cx.report(
+            Diagnostic::error("two-forms", span, format!("{what} has `{first}` or `{second}`, not both"))
+                .related(first_span, format!("`{first}` is here")),
+        );
+    }
+    any
+}
+
+/// True when a model answers this output with plain text: a named text, or no output at all.
+pub(super) fn is_text(types: &Types, output: &Output) -> bool {
+    match output.kind {
+        OutputKind::None => true,
+        OutputKind::One(id) => match &types.get(id).kind {
+            TypeKind::Alias(shape) => matches!(
+                shape.kind,
+                ShapeKind::String | ShapeKind::Date | ShapeKind::DateTime | ShapeKind::Uri | ShapeKind::Email
+            ),
+            TypeKind::Object(_) | TypeKind::Enum(_) | TypeKind::Union(_) | TypeKind::Schema(_) => false,
+        },
+        OutputKind::Optional(_) | OutputKind::List(_) | OutputKind::SomeOf(_) => false,
+    }
+}
+
+/// What a body gives under `--dry-run` instead of sending or executing: a made-up value of the output.
+pub(super) fn stub(cx: &dyn Context) -> Result<Value, Failure> {
+    let output = cx.output();
+    if output.kind == OutputKind::None {
+        return Ok(Value::Null);
+    }
+    crate::value::sample(cx.validators(), &output.shape(cx.types()))
+        .map_err(|why| Failure::new(FailureKind::Error, format!("`--dry-run`: {why}")))
+}
+
+/// The beginning of a text, for messages.
+pub(super) fn excerpt(text: &str, chars_max: usize) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A body that is read, checked and planned with, but not performed by this version.
+#[derive(Debug)]
+pub(crate) struct Unsupported {
+    kind: &'static str,
+}
+
+impl Unsupported {
+    /// Notes the body as unsupported at `span` and stands in for it.
+    pub(crate) fn body(kind: &'static str, span: Span, cx: &mut dyn LowerCx) -> Arc<dyn Body> {
+        cx.unsupported(span, &format!("the body `{kind}`"));
+        Arc::new(Unsupported { kind })
+    }
+}
+
+#[async_trait::async_trait]
+impl Body for Unsupported {
+    fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    async fn perform(&self, _: &dyn Context) -> Result<Value, Failure> {
+        Err(Failure::new(FailureKind::Error, format!("not supported yet: the body `{}`", self.kind)))
+    }
+}

@@ -77,8 +77,7 @@ fn refuse_unknown_field(name: &crate::decl::Name, cx: &mut dyn LowerCx) {
         return;
     }
     let output = cx.output().describe(cx.types());
-    let diagnostic =
-        Diagnostic::error("unknown-field", name.span, format!("`{output}` has no field `{}`", name.value));
+    let diagnostic = Diagnostic::error("unknown-field", name.span, format!("`{output}` has no field `{}`", name.value));
     cx.report(match suggest::nearest(&name.value, fields.iter().map(String::as_str)).first() {
         Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
         None => diagnostic.help(format!("the fields are {}", crate::decl::read::listed(&fields))),

@@ -65,8 +65,12 @@ impl Written for WrittenChoose {
         for (index, branch) in self.0.iter().enumerate() {
             if branch.when.is_none() && index < last {
                 cx.report(
-                    Diagnostic::error("unreachable-branch", branch.place.0, "this branch has no `when`, so those after it are never reached")
-                        .help("give it a `when`, or move it to the end"),
+                    Diagnostic::error(
+                        "unreachable-branch",
+                        branch.place.0,
+                        "this branch has no `when`, so those after it are never reached",
+                    )
+                    .help("give it a `when`, or move it to the end"),
                 );
             }
             branches.push(branch.lower(cx));
@@ -150,7 +154,7 @@ impl Body for ChooseBody {
     async fn perform(&self, cx: &dyn Context) -> Result<Value, Failure> {
         for branch in &self.branches {
             let holds = match branch.when {
-                Some(when) => cx.templates().truth(when, cx.vars())? == Truth::True,
+                Some(when) => cx.templates().truth(when, cx.vars()) == Truth::True,
                 None => true,
             };
             if holds {

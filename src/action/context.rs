@@ -140,7 +140,7 @@ pub trait Context: Send + Sync {
     /// What decides the `rules` of types.
     fn rules(&self) -> &(dyn RuleEval + Sync);
     /// Templates and exprs of the agent.
-    fn templates(&self) -> &Templates;
+    fn templates(&self) -> &Arc<Templates>;
     /// The variables that the action's strings see.
     fn vars(&self) -> &dyn Vars;
     /// What the action outputs.

@@ -87,8 +87,7 @@ record! {
 
 impl Written for ExecDecl {
     fn lower(&self, cx: &mut dyn LowerCx) -> Option<Arc<dyn Body>> {
-        let command: Vec<Option<TemplateId>> =
-            self.command.iter().map(|argument| cx.template(argument, &[])).collect();
+        let command: Vec<Option<TemplateId>> = self.command.iter().map(|argument| cx.template(argument, &[])).collect();
         let Some(program) = self.command.0.first() else {
             let diagnostic = Diagnostic::error("wrong-shape", self.place.0, "`command` is empty");
             cx.report(diagnostic.help("write the program and its arguments: `[program, argument]`"));
@@ -97,8 +96,12 @@ impl Written for ExecDecl {
         if command.len() == 1 && program.0.value.split_whitespace().count() > 1 && !program.0.value.contains('{') {
             let words: Vec<&str> = program.0.value.split_whitespace().collect();
             cx.report(
-                Diagnostic::warning("one-word-command", program.0.span, "this is taken as the name of one program; there is no shell")
-                    .help(format!("write `[{}]`", words.join(", "))),
+                Diagnostic::warning(
+                    "one-word-command",
+                    program.0.span,
+                    "this is taken as the name of one program; there is no shell",
+                )
+                .help(format!("write `[{}]`", words.join(", "))),
             );
         }
         let stdin = self.stdin.as_ref().map(|stdin| cx.data(stdin, None, &[]));
@@ -117,7 +120,9 @@ impl Written for ExecDecl {
                 Some(inside) => inside,
                 None => {
                     let message = format!("`{}` leads out of the project", cwd.value);
-                    cx.report(Diagnostic::error("path-escapes", cwd.span, message).help("write a path within the project"));
+                    cx.report(
+                        Diagnostic::error("path-escapes", cwd.span, message).help("write a path within the project"),
+                    );
                     return None;
                 }
             },

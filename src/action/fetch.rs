@@ -109,7 +109,10 @@ async fn exchange(client: &Client, fetch: &Fetch) -> Result<reqwest::Response, F
     let mut headers = HeaderMap::new();
     for (name, value) in &fetch.headers {
         let wrong = || {
-            Failure::new(FailureKind::Http, format!("the value of the header `{name}` has a character that no header may have"))
+            Failure::new(
+                FailureKind::Http,
+                format!("the value of the header `{name}` has a character that no header may have"),
+            )
         };
         let mut value = HeaderValue::try_from(value.expose()).map_err(|_| wrong())?;
         value.set_sensitive(true);
@@ -248,8 +251,21 @@ mod tests {
 
     #[test]
     fn private_addresses_are_known_in_all_their_spellings() {
-        let private = ["127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.9.9", "169.254.169.254", "100.64.0.1", "0.0.0.0",
-            "::1", "fd00::1", "fe80::1", "::ffff:10.0.0.1", "::10.0.0.1", "64:ff9b::a00:1"];
+        let private = [
+            "127.0.0.1",
+            "10.1.2.3",
+            "192.168.0.1",
+            "172.16.9.9",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "::1",
+            "fd00::1",
+            "fe80::1",
+            "::ffff:10.0.0.1",
+            "::10.0.0.1",
+            "64:ff9b::a00:1",
+        ];
         for ip in private {
             assert!(is_private(ip.parse().unwrap()), "{ip}");
         }

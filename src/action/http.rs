@@ -136,15 +136,16 @@ impl Written for HttpDecl {
 
 /// The static type of `response`.
 fn response_ty() -> Ty {
-    let members =
-        [("status", Ty::Int), ("headers", Ty::Map(Box::new(Ty::Str))), ("text", Ty::Str), ("json", Ty::Any)];
+    let members = [("status", Ty::Int), ("headers", Ty::Map(Box::new(Ty::Str))), ("text", Ty::Str), ("json", Ty::Any)];
     Ty::Record(Arc::new(members.into_iter().map(|(name, ty)| (name.to_owned(), ty)).collect()))
 }
 
 fn lower_header(name: &Spanned<String>, value: &Template, cx: &mut dyn LowerCx) -> Option<Header> {
     if reqwest::header::HeaderName::try_from(name.value.as_str()).is_err() {
         let message = format!("`{}` is not the name of a header", name.value);
-        cx.report(Diagnostic::error("bad-header", name.span, message).help("a header's name has letters, digits and `-`"));
+        cx.report(
+            Diagnostic::error("bad-header", name.span, message).help("a header's name has letters, digits and `-`"),
+        );
         return None;
     }
     let secrets = cx.environment(value);
@@ -192,9 +193,8 @@ enum Sent {
 impl HttpBody {
     fn request(&self, cx: &dyn Context) -> Result<Fetch, Failure> {
         let url = render(cx, self.url)?;
-        let mut url = reqwest::Url::parse(url.trim()).map_err(|why| {
-            Failure::new(FailureKind::Http, format!("`{}` is not a URL: {why}", excerpt(&url, 200)))
-        })?;
+        let mut url = reqwest::Url::parse(url.trim())
+            .map_err(|why| Failure::new(FailureKind::Http, format!("`{}` is not a URL: {why}", excerpt(&url, 200))))?;
         let query = pairs(&render_table(cx, &self.query)?);
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);

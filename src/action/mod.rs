@@ -162,7 +162,10 @@ mod tests {
             assert!(summary.len() > 10 && !summary.ends_with('.'), "{}: {summary}", kind.name());
             let mut defs = Defs::default();
             add_schemas(&mut defs);
-            let mut schema = serde_json::Map::from_iter([("$ref".to_owned(), json!(format!("#/definitions/action.{}", kind.name())))]);
+            let mut schema = serde_json::Map::from_iter([(
+                "$ref".to_owned(),
+                json!(format!("#/definitions/action.{}", kind.name())),
+            )]);
             schema.insert("definitions".to_owned(), Value::Object(defs.named));
             schema.insert("$schema".to_owned(), json!("http://json-schema.org/draft-07/schema#"));
             let validator = jsonschema::validator_for(&Value::Object(schema)).expect("a schema");

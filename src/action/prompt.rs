@@ -39,7 +39,7 @@ impl ActionKind for Prompt {
     }
 
     fn schema(&self, defs: &mut Defs) -> Value {
-        PromptDecl::schema(defs)
+        <PromptDecl as Read>::schema(defs)
     }
 
     fn read(&self, node: &Node, cx: &mut ReadCx) -> Option<Arc<dyn Written>> {
@@ -120,7 +120,7 @@ impl Written for PromptDecl {
                 None => None,
             },
             examples: examples.into_iter().collect::<Option<_>>()?,
-            schema: self.schema(only.as_ref(), cx),
+            schema: self.output_schema(only.as_ref(), cx),
             rest: only.map(|only| only.rest),
             attempts: self.attempts.get(),
             settings: cx.settings(),
@@ -141,12 +141,17 @@ impl PromptDecl {
         let OutputKind::One(id) = cx.output().kind else {
             let output = cx.output().describe(cx.types());
             cx.report(
-                Diagnostic::error("wrong-type", self.place.0, format!("`only` chooses fields of one object, but the output is `{output}`"))
-                    .help("leave `only` out"),
+                Diagnostic::error(
+                    "wrong-type",
+                    self.place.0,
+                    format!("`only` chooses fields of one object, but the output is `{output}`"),
+                )
+                .help("leave `only` out"),
             );
             return None;
         };
-        let fields: Vec<String> = cx.types().get(id).fields().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+        let fields: Vec<String> =
+            cx.types().get(id).fields().into_iter().flatten().map(|(name, _)| name.clone()).collect();
         let unknown: Vec<&Name> = only.iter().filter(|name| !fields.contains(&name.value)).collect();
         for name in &unknown {
             let message = format!("`{}` has no field `{}`", cx.types().name(id), name.value);
@@ -172,7 +177,7 @@ impl PromptDecl {
     }
 
     /// The schema that the model is asked for; `None` for plain text.
-    fn schema(&self, only: Option<&Only>, cx: &dyn LowerCx) -> Option<OutputSchema> {
+    fn output_schema(&self, only: Option<&Only>, cx: &dyn LowerCx) -> Option<OutputSchema> {
         let output = cx.output();
         if is_text(cx.types(), output) {
             return None;
@@ -268,7 +273,7 @@ impl PromptBody {
     fn conversation(&self, given: Value, cx: &dyn Context) -> Result<Vec<Message>, Failure> {
         let given = match given {
             Value::Bool(true) => match cx.vars().last("Conversation") {
-                Var::Value(value) => to_json(&value)?,
+                Var::Value(value) => json_of(&value)?,
                 Var::Undefined | Var::Unknown => Value::Null,
             },
             other => other,
@@ -295,11 +300,16 @@ impl PromptBody {
         let mut whole: Map<String, Value> = given.clone();
         for name in rest {
             if let Var::Value(value) = cx.vars().get(name) {
-                whole.insert(name.clone(), to_json(&value)?);
+                whole.insert(name.clone(), json_of(&value)?);
             }
         }
         Ok(Value::Object(whole))
     }
+}
+
+/// The JSON of a variable.
+fn json_of(value: &minijinja::Value) -> Result<Value, Failure> {
+    to_json(value).map_err(|why| Failure::new(FailureKind::Error, why))
 }
 
 /// A value as a message shows it: text as it is, anything else as JSON.
@@ -324,9 +334,10 @@ fn add_images(value: Value, cx: &dyn Context, parts: &mut Vec<Part>) -> Result<(
             parts.push(image(&object, cx)?);
             Ok(())
         }
-        Value::Bool(_) | Value::Number(_) => {
-            Err(Failure::new(FailureKind::Validation, format!("`images`: expected an `Image`, a URL or a path, found `{value}`")))
-        }
+        Value::Bool(_) | Value::Number(_) => Err(Failure::new(
+            FailureKind::Validation,
+            format!("`images`: expected an `Image`, a URL or a path, found `{value}`"),
+        )),
     }
 }
 

@@ -93,7 +93,8 @@ impl Written for RepeatDecl {
         let result = Ty::of(cx.types(), &output.shape(cx.types()));
         let feedback_id = cx.types().id("Feedback");
         let feedback = feedback_id.map_or(Ty::Any, |id| Ty::named(cx.types(), id));
-        let attempt = IndexMap::from([("result".to_owned(), result.clone()), ("feedback".to_owned(), feedback.clone())]);
+        let attempt =
+            IndexMap::from([("result".to_owned(), result.clone()), ("feedback".to_owned(), feedback.clone())]);
         let attempts = ("attempts".to_owned(), Ty::List(Box::new(Ty::Record(Arc::new(attempt)))));
         let optional = |ty: &Ty| Ty::Optional(Box::new(ty.clone()));
         let before =

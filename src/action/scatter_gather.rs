@@ -111,8 +111,7 @@ impl Written for ScatterDecl {
             cx.llm(llm);
         }
         let branches = self.branches.iter().flat_map(List::iter);
-        let parts: Vec<_> =
-            self.r#do.iter().chain(branches).map(|body| body.lower(part.clone(), &extra, cx)).collect();
+        let parts: Vec<_> = self.r#do.iter().chain(branches).map(|body| body.lower(part.clone(), &extra, cx)).collect();
         if let Some(Gather::Body(gather)) = &self.gather {
             let results = match part.types().first() {
                 Some(id) => Ty::of(cx.types(), &Shape::list(Shape::named(*id))),
@@ -142,7 +141,11 @@ impl ScatterDecl {
             cx.report(Diagnostic::error("missing-key", place, message).help(help));
         };
         if forms.iter().all(|(_, span)| span.is_none()) {
-            report(cx, "a `scatter_gather` needs `over`, `branches` or `llms`", "add `over: …` with a list, and `do: …`");
+            report(
+                cx,
+                "a `scatter_gather` needs `over`, `branches` or `llms`",
+                "add `over: …` with a list, and `do: …`",
+            );
             return None;
         }
         if self.branches.is_none() && self.r#do.is_none() {

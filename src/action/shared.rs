@@ -49,10 +49,8 @@ pub(super) fn lower_table(
     cx: &mut dyn LowerCx,
     extra: Extra<'_>,
 ) -> Option<Vec<(String, Data)>> {
-    let lowered: Vec<Option<(String, Data)>> = table
-        .iter()
-        .map(|(name, data)| cx.data(data, None, extra).map(|data| (name.value.clone(), data)))
-        .collect();
+    let lowered: Vec<Option<(String, Data)>> =
+        table.iter().map(|(name, data)| cx.data(data, None, extra).map(|data| (name.value.clone(), data))).collect();
     lowered.into_iter().collect()
 }
 

@@ -398,10 +398,11 @@ macro_rules! words {
 
         impl $name {
             /// The words that may be written, in order.
-            pub const WORDS: &'static [&'static str] = &[$($word),*];
+            $vis const WORDS: &'static [&'static str] = &[$($word),*];
 
             /// The word that is written for it.
-            pub fn word(self) -> &'static str {
+            #[allow(dead_code, reason = "not every word is shown")]
+            $vis fn word(self) -> &'static str {
                 match self { $( Self::$variant => $word ),* }
             }
         }

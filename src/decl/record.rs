@@ -37,7 +37,7 @@ macro_rules! record {
 
         impl $name {
             /// The keys that may be written, in declaration order.
-            pub const KEYS: &'static [&'static str] = &[$( $crate::decl::record::key(stringify!($field)) ),*];
+            $vis const KEYS: &'static [&'static str] = &[$( $crate::decl::record::key(stringify!($field)) ),*];
 
             /// Reads the record from a mapping whose keys were checked by the caller.
             #[allow(dead_code, unused_variables, reason = "not every record is read in parts or has fields")]

@@ -74,7 +74,7 @@ pub struct Agent {
     /// Validators of its types.
     pub validators: Validators,
     /// Its templates and exprs, compiled.
-    pub templates: Templates,
+    pub templates: Arc<Templates>,
     /// `config`, as exprs and templates see it.
     pub config: Map<String, Value>,
     /// What a run starts from: as declared, or every type that some action requires and none outputs, each optional.

@@ -138,7 +138,7 @@ pub const fn key(field: &'static str) -> &'static str {
 /// The mapping that a short form stands for: `node` under the key `field`.
 pub fn short(node: &Node, field: &'static str) -> Map {
     let key = Spanned { value: key(field).to_owned(), span: node.span };
-    Map { entries: vec![Entry { key, value: node.clone() }] }
+    Map { entries: vec![Entry { key, value: node.clone() }], ..Map::default() }
 }
 
 /// Puts doc comment lines into a schema as its description.

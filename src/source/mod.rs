@@ -4,9 +4,12 @@
 //! of [`SyntaxError`]s. What was left out is a [`NodeKind::Hole`], which later readers skip without a word, so that
 //! nothing is reported that only follows from an earlier error.
 
+mod explain;
 mod file;
 mod limit;
+mod mask;
 mod node;
+mod place;
 mod read;
 mod scalar;
 mod span;
@@ -21,3 +24,6 @@ pub use node::{Entry, Map, Node, NodeKind};
 pub use read::{SyntaxError, read};
 pub use span::{FileId, Span, Spanned};
 pub use text::{Segment, Style, Text};
+
+#[cfg(test)]
+mod tests;

@@ -39,6 +39,8 @@ pub enum NodeKind {
 pub struct Map {
     /// The entries; no two have the same key.
     pub entries: Vec<Entry>,
+    /// Whether entries were left out after an error that was reported: then nothing is said to be missing here.
+    pub incomplete: bool,
 }
 
 /// One `key: value`.

@@ -1,6 +1,6 @@
-//! YAML 1.2 core schema, and the map from a scalar's value to the file.
+//! YAML 1.2 core schema: what a plain scalar is.
 
-use super::{NodeKind, Segment, Span, Style, Text};
+use super::NodeKind;
 
 /// What a plain scalar is under the core schema: null, a truth value, a number; `None` for a string.
 /// `no`, `on` and `off` are strings.
@@ -58,11 +58,28 @@ fn is_float(text: &str) -> bool {
     exponent_fits && digits(whole) && digits(fraction) && !(whole.is_empty() && fraction.is_empty())
 }
 
-/// A scalar's text with the map to the file. `raw` is the scalar as it stands in the file from `span.start` on.
-pub(super) fn placed(value: String, raw: &str, span: Span, style: Style) -> Text {
-    let segments: Vec<Segment> = Vec::new();
-    if raw == value {
-        return Text::verbatim(value, span, style, span.start);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_core_schema_is_yaml_1_2() {
+        for text in [
+            "no", "on", "off", "yes", "y", "1_000", "1:30", "0b1", "-0x1", ".", "e5", "1e", "+", "1.2.3", "nan", "inf",
+            "0o8",
+        ] {
+            assert_eq!(core_schema(text), None, "{text}");
+        }
+        for (text, value) in [("0", 0), ("-7", -7), ("+7", 7), ("007", 7), ("0o17", 15), ("0xfF", 255)] {
+            assert_eq!(core_schema(text), Some(NodeKind::Int(value)), "{text}");
+        }
+        for (text, value) in
+            [("1.10", 1.1), ("1e3", 1000.0), ("-.5", -0.5), ("5.", 5.0), ("99999999999999999999", 1e20)]
+        {
+            assert_eq!(core_schema(text), Some(NodeKind::Float(value)), "{text}");
+        }
+        assert_eq!(core_schema("True"), Some(NodeKind::Bool(true)));
+        assert_eq!(core_schema("~"), Some(NodeKind::Null));
+        assert!(matches!(core_schema(".nan"), Some(NodeKind::Float(value)) if value.is_nan()));
     }
-    Text::with_segments(value, span, style, segments)
 }

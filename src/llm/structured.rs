@@ -83,6 +83,7 @@ pub fn decode(output: &OutputSchema, reply: &Reply) -> Result<Value, ParseError>
 fn is_text_only(schema: &Value) -> bool {
     let is_text = |schema: &Value| match (schema.get("type"), schema.get("enum").and_then(Value::as_array)) {
         (Some(Value::String(kind)), _) => kind == "string",
+        (Some(Value::Array(kinds)), _) => kinds.iter().all(|kind| kind == "string" || kind == "null"),
         (None, Some(words)) => words.iter().all(Value::is_string),
         _ => false,
     };
@@ -147,15 +148,8 @@ fn branch_for<'a>(root: &'a Value, schema: &'a Value, value: &Value, depth: usiz
 
 /// Whether `value` may be meant for `schema`: its type fits, constants are equal, no member is unknown, none is missing.
 fn is_plausible(schema: &Value, value: &Value) -> bool {
-    let kind = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    let fits = |name: &str| name == kind || (kind == "number" && name == "integer");
+    let kind = kind_of(value);
+    let fits = |name: &str| name == kind || (name == "number" && kind == "integer");
     let type_fits = match schema.get("type") {
         Some(Value::String(name)) => fits(name),
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).any(fits),
@@ -341,6 +335,12 @@ fn convert(schema: &Value, dialect: &SchemaDialect, depth: usize) -> Option<Valu
                 let mut alone = keys.clone();
                 alone.insert("type".into(), kind.clone());
                 alone.shift_remove("description");
+                if let Some(Value::Array(values)) = alone.get_mut("enum") {
+                    values.retain(|value| kind_of(value) == kind || (kind_of(value) == "integer" && kind == "number"));
+                }
+                if kind == "null" {
+                    alone.shift_remove("enum");
+                }
                 convert(&Value::Object(alone), dialect, depth + 1)
             };
             out.insert("anyOf".into(), Value::Array(kinds.iter().map(branch).collect::<Option<_>>()?));
@@ -350,11 +350,18 @@ fn convert(schema: &Value, dialect: &SchemaDialect, depth: usize) -> Option<Valu
         }
         _ => match (keys.get("enum"), keys.get("const")) {
             (Some(Value::Array(values)), _) => {
-                out.extend(kind_of_all(values).map(|kind| ("type".to_string(), json!(kind))));
-                out.insert("enum".into(), json!(values));
+                let mut kinds: Vec<&str> = values.iter().map(kind_of).collect();
+                kinds.sort_unstable();
+                kinds.dedup();
+                if kinds.iter().any(|kind| matches!(*kind, "array" | "object")) {
+                    return None;
+                }
+                let mut typed = keys.clone();
+                typed.insert("type".into(), if let [kind] = kinds[..] { json!(kind) } else { json!(kinds) });
+                return convert(&Value::Object(typed), dialect, depth + 1);
             }
             (_, Some(value)) => {
-                out.extend(kind_of_all(std::slice::from_ref(value)).map(|kind| ("type".to_string(), json!(kind))));
+                out.insert("type".into(), json!(kind_of(value)));
                 out.insert("const".into(), value.clone());
             }
             _ => return None,
@@ -454,18 +461,17 @@ fn described(mut out: Map<String, Value>, keys: &Map<String, Value>, dialect: &S
     Value::Object(out)
 }
 
-/// The one JSON type of all values.
-fn kind_of_all(values: &[Value]) -> Option<&'static str> {
-    let kind = |value: &Value| match value {
-        Value::String(_) => "string",
+/// The name of a value's type, as schemas have it.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
         Value::Bool(_) => "boolean",
         Value::Number(number) if number.is_f64() => "number",
         Value::Number(_) => "integer",
-        Value::Null => "null",
-        Value::Array(_) | Value::Object(_) => "",
-    };
-    let first = kind(values.first()?);
-    (!first.is_empty() && values.iter().all(|value| kind(value) == first)).then_some(first)
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }
 
 /// Whether some reference means the whole schema, which an envelope would change.
@@ -599,6 +605,26 @@ mod tests {
             "$defs": {"T": {"type": "object", "properties": {"next": {"$ref": "#/$defs/T"}}, "additionalProperties": false}}});
         assert!(strict(&tree, &SchemaDialect::OPENAI).is_some());
         assert_eq!(strict(&tree, &SchemaDialect::ANTHROPIC), None);
+    }
+
+    #[test]
+    fn values_of_several_types_become_one_branch_for_each() {
+        let schema = |sign: Value| json!({"type": "object", "properties": {"sign": sign}, "required": ["sign"], "additionalProperties": false});
+        let sign = |sign: Value| {
+            strict(&schema(sign), &SchemaDialect::OPENAI).map(|strict| strict["properties"]["sign"].clone())
+        };
+        assert_eq!(
+            sign(json!({"type": ["string", "null"], "enum": ["leo", "virgo", null], "description": "Sun sign"})),
+            Some(
+                json!({"anyOf": [{"type": "string", "enum": ["leo", "virgo"]}, {"type": "null"}], "description": "Sun sign"})
+            )
+        );
+        assert_eq!(
+            sign(json!({"enum": ["leo", 3]})),
+            Some(json!({"anyOf": [{"type": "integer", "enum": [3]}, {"type": "string", "enum": ["leo"]}]}))
+        );
+        assert_eq!(sign(json!({"enum": [[1]]})), None);
+        assert_eq!(sign(json!({"enum": ["leo"]})), Some(json!({"type": "string", "enum": ["leo"]})));
     }
 
     #[test]

@@ -1,2 +1,5 @@
 //! The `agent-run` command.
-fn main() {}
+
+fn main() -> std::process::ExitCode {
+    agent_run::cli::main()
+}

@@ -1,1 +1,120 @@
-//! The command line: flags and formats only.
+//! The command line: flags and formats only (cli.md). What is done is in `compile` and `engine`.
+//!
+//! One file a verb; each returns an [`Exit`] or a [`Fault`] that is shown to the user. To add a verb: one file, its
+//! arguments and one line in [`args::Verb`], one arm in [`dispatch`].
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a surface prints")]
+
+pub mod args;
+mod completions;
+mod explain;
+#[allow(dead_code, reason = "landing in slices")]
+mod input;
+mod output;
+#[allow(dead_code, reason = "landing in slices")]
+mod project;
+mod solve;
+#[allow(dead_code, reason = "landing in slices")]
+mod terminal;
+mod version;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Verb};
+pub use output::Out;
+
+/// Exit codes (cli.md 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done,
+    /// The process, the tests or the command failed.
+    Failed,
+    /// The command line or a file is wrong.
+    Wrong,
+    /// Waiting for a person.
+    Waiting,
+    /// Stuck, or no plan was found.
+    Stuck,
+    /// Ended by a limit.
+    Limit,
+    /// Interrupted.
+    Interrupted,
+}
+
+impl Exit {
+    /// The number of cli.md 1.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Wrong => 2,
+            Exit::Waiting => 3,
+            Exit::Stuck => 4,
+            Exit::Limit => 5,
+            Exit::Interrupted => 130,
+        }
+    }
+}
+
+/// Why a command could not do its work: shown on stderr as `error: …` with its helps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it, one line each.
+    pub help: Vec<String>,
+    /// How the command ends.
+    pub exit: Exit,
+}
+
+impl Fault {
+    /// The command line or a file is wrong.
+    pub fn wrong(message: impl Into<String>) -> Fault {
+        Fault { message: message.into(), help: Vec::new(), exit: Exit::Wrong }
+    }
+
+    /// The command failed.
+    pub fn failed(message: impl Into<String>) -> Fault {
+        Fault { exit: Exit::Failed, ..Fault::wrong(message) }
+    }
+
+    /// With a line of advice more.
+    pub fn help(mut self, help: impl Into<String>) -> Fault {
+        self.help.push(help.into());
+        self
+    }
+}
+
+/// Runs the command with the arguments of the program. This is the whole program.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse_from(args::with_verb(std::env::args_os().collect())) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no mistakes; clap prints them to stdout.
+            let exit = if error.use_stderr() { Exit::Wrong } else { Exit::Done };
+            let _ = error.print();
+            return ExitCode::from(exit.code());
+        }
+    };
+    let out = Out::new(&cli.global);
+    let exit = match dispatch(cli, &out) {
+        Ok(exit) => exit,
+        Err(fault) => {
+            out.fault(&fault);
+            fault.exit
+        }
+    };
+    ExitCode::from(exit.code())
+}
+
+fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Fault> {
+    match cli.verb {
+        Verb::Solve(args) => solve::solve(&args, out),
+        Verb::Explain(args) => explain::explain(&args, out),
+        Verb::Completions(args) => completions::completions(&args),
+        Verb::Version => version::version(out),
+    }
+}

@@ -1,0 +1,365 @@
+//! The flags and verbs of the command line (cli.md), as clap sees them. Nothing is resolved here.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A declarative, config-driven agent engine: write agents as YAML, run them to their goal.
+#[derive(Debug, Parser)]
+#[command(name = "agent-run", version, propagate_version = false, max_term_width = 100, arg_required_else_help = true)]
+pub struct Cli {
+    /// Flags that every verb takes, before or after it.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// Flags that every verb takes.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Global {
+    /// The project's root, where `agent-run.yaml` is
+    #[arg(long, global = true, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Print exactly one JSON document to stdout
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print the result only
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Show planning in detail
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+    /// When to use color
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    pub color: Color,
+}
+
+/// When to use color.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What the command does.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Solve a grounded planning problem
+    Solve(SolveArgs),
+    /// Explain a diagnostic: what it means, an example, its cure
+    Explain(ExplainArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Print the version
+    Version,
+}
+
+/// What a run or plan starts from.
+#[derive(Args, Clone, Debug, Default)]
+pub struct InputArgs {
+    /// Text that becomes a `UserInput`
+    #[arg(value_name = "INPUT")]
+    pub text: Vec<String>,
+    /// A typed object: `TYPE=JSON`, `TYPE=@FILE`, `JSON`, `@FILE`, or `-` for standard input (repeatable)
+    #[arg(short, long = "input", value_name = "TYPE=JSON|@FILE|-")]
+    pub inputs: Vec<String>,
+    /// Change a value of `config` (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub config: Vec<String>,
+    /// Only this goal counts
+    #[arg(long, value_name = "NAME")]
+    pub goal: Option<String>,
+    /// Only goals that output this type count
+    #[arg(long, value_name = "TYPE")]
+    pub returns: Option<String>,
+    /// Another planner than the file's: goap, utility, hybrid or supervisor
+    #[arg(long, value_name = "KIND")]
+    pub planner: Option<String>,
+}
+
+/// Where models answer.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ModelArgs {
+    /// Use another model for a role; `default` is the default model (repeatable)
+    #[arg(long = "llm", value_name = "ROLE=MODEL")]
+    pub llm: Vec<String>,
+    /// All models answer from this script; clock and ids are fixed
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+    /// The fixed clock
+    #[arg(long, value_name = "TIME")]
+    pub now: Option<String>,
+}
+
+/// Flags of `run`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct RunArgs {
+    /// A workflow file, or an agent's name
+    #[arg(value_name = "FILE|AGENT")]
+    pub target: String,
+    /// What it starts from.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Where models answer.
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// At most so many actions
+    #[arg(long, value_name = "N")]
+    pub max_actions: Option<u64>,
+    /// At most so many US dollars
+    #[arg(long, value_name = "USD")]
+    pub max_cost: Option<f64>,
+    /// At most so many tokens
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<u64>,
+    /// At most so long, such as `5m`
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// Show the prompts that are sent
+    #[arg(short = 'p', long)]
+    pub show_prompts: bool,
+    /// Show the replies that come back
+    #[arg(short = 'r', long)]
+    pub show_responses: bool,
+    /// Write events as JSON lines to a file, or `-` for stdout
+    #[arg(long, value_name = "FILE|-")]
+    pub events: Option<PathBuf>,
+    /// What would write, send or execute shows its arguments and returns a stub
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Keep nothing of the run
+    #[arg(long)]
+    pub no_store: bool,
+    /// Agree to every confirmation
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// Flags of `plan`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct PlanArgs {
+    /// A workflow file, or an agent's name
+    #[arg(value_name = "FILE|AGENT")]
+    pub target: String,
+    /// What it starts from; default: the agent's declared inputs.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Take a fact as true (`not FACT`: as false) at the start (repeatable)
+    #[arg(long, value_name = "FACT")]
+    pub assume: Vec<String>,
+    /// Plan without an action (repeatable)
+    #[arg(long, value_name = "ACTION")]
+    pub without: Vec<String>,
+    /// Show so many further plans
+    #[arg(long, value_name = "N")]
+    pub alternatives: Option<usize>,
+    /// All models answer from this script (no model is called by `plan`)
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub script: Option<PathBuf>,
+}
+
+/// Flags of `check`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct CheckArgs {
+    /// Files or directories; default: the whole project
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Apply the corrections that are sure
+    #[arg(long)]
+    pub fix: bool,
+    /// Warnings are errors
+    #[arg(long)]
+    pub strict: bool,
+    /// How findings are shown
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub format: Format,
+}
+
+/// How findings are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// With the source line and carets.
+    #[default]
+    Human,
+    /// One line each.
+    Short,
+}
+
+/// Flags of `render`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct RenderArgs {
+    /// A workflow file, or an agent's name
+    #[arg(value_name = "FILE|AGENT")]
+    pub target: String,
+    /// The action
+    #[arg(value_name = "ACTION")]
+    pub action: String,
+    /// A typed object: `TYPE=JSON`, `TYPE=@FILE`, `JSON`, `@FILE`, or `-` (repeatable)
+    #[arg(short, long = "input", value_name = "TYPE=JSON|@FILE|-")]
+    pub inputs: Vec<String>,
+    /// Change a value of `config` (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub config: Vec<String>,
+    /// Make up the inputs that are not given from their types
+    #[arg(long)]
+    pub sample: bool,
+    /// Use another model for a role (repeatable)
+    #[arg(long = "llm", value_name = "ROLE=MODEL")]
+    pub llm: Vec<String>,
+    /// The fixed clock
+    #[arg(long, value_name = "TIME")]
+    pub now: Option<String>,
+}
+
+/// Flags of `domain`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct DomainArgs {
+    /// A workflow file, or an agent's name
+    #[arg(value_name = "FILE|AGENT")]
+    pub target: String,
+    /// The form
+    #[arg(long, value_enum, default_value_t = DomainFormat::Json)]
+    pub format: DomainFormat,
+}
+
+/// The form of a printed domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DomainFormat {
+    /// JSON; with a `start` it is a problem for `solve`.
+    #[default]
+    Json,
+    /// PDDL, for other planners.
+    Pddl,
+}
+
+/// Flags of `solve`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SolveArgs {
+    /// The problem, or `-` for standard input
+    #[arg(value_name = "PROBLEM.json")]
+    pub problem: PathBuf,
+    /// Give up after so long
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub time_limit: Option<Duration>,
+}
+
+/// Flags of `schema`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SchemaArgs {
+    /// The kind of file
+    #[arg(value_enum, default_value_t = SchemaKind::Workflow)]
+    pub kind: SchemaKind,
+}
+
+/// Kinds of files that have a schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SchemaKind {
+    /// Workflow files and other modules.
+    #[default]
+    Workflow,
+    /// `agent-run.yaml`.
+    Project,
+    /// Reference sets.
+    References,
+    /// Test files.
+    Test,
+    /// Scripts and recordings.
+    Script,
+}
+
+impl SchemaKind {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            SchemaKind::Workflow => "workflow",
+            SchemaKind::Project => "project",
+            SchemaKind::References => "references",
+            SchemaKind::Test => "test",
+            SchemaKind::Script => "script",
+        }
+    }
+}
+
+/// Flags of `explain`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ExplainArgs {
+    /// The code, such as `unknown-key`; without it all codes are listed
+    #[arg(value_name = "CODE")]
+    pub code: Option<String>,
+}
+
+/// Flags of `models`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ModelsArgs {
+    /// A workflow file whose models are meant; default: the project's
+    #[arg(value_name = "FILE")]
+    pub target: Option<String>,
+    /// Ask each model for a word, to see whether it answers
+    #[arg(long)]
+    pub ping: bool,
+}
+
+/// Flags of `completions`.
+#[derive(Args, Clone, Debug)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = crate::decl::Duration::parse(text);
+    parsed
+        .map(|duration| duration.0)
+        .ok_or_else(|| "expected a duration such as `500ms`, `30s`, `5m` or `2h`".to_owned())
+}
+
+/// Puts `run` before a first argument that is a workflow file, so that `agent-run FILE …` and a `#!` line work.
+pub fn with_verb(mut args: Vec<std::ffi::OsString>) -> Vec<std::ffi::OsString> {
+    let takes_value = ["--project", "--color"];
+    let mut index = 1;
+    while let Some(arg) = args.get(index).and_then(|arg| arg.to_str()) {
+        if takes_value.contains(&arg) {
+            index += 2;
+            continue;
+        }
+        if arg.starts_with('-') {
+            index += 1;
+            continue;
+        }
+        let is_file = [".yaml", ".yml", ".toml"].iter().any(|end| arg.ends_with(end));
+        if is_file {
+            args.insert(index, "run".into());
+        }
+        break;
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_file_alone_is_run() {
+        let args = |line: &str| with_verb(line.split(' ').map(Into::into).collect());
+        assert_eq!(args("agent-run --json w.yaml hi")[2], "run");
+        assert_eq!(args("agent-run check w.yaml")[1], "check");
+        let cli = Cli::try_parse_from(args("agent-run --project d version -q")).expect("parses");
+        assert!(cli.global.quiet);
+    }
+}

@@ -1,0 +1,121 @@
+//! Which project and which of its files a command line means (language.md 1).
+
+use std::path::{Component, Path, PathBuf};
+
+use super::Fault;
+use super::args::Global;
+
+const PROJECT_FILES: [&str; 2] = ["agent-run.yaml", "agent-run.toml"];
+
+/// What a command line names: a project, and in it a file, an agent, or everything.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Located {
+    /// The project's root.
+    pub root: PathBuf,
+    /// What in it is meant.
+    pub target: Target,
+}
+
+/// What in a project is meant.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Target {
+    /// A file, relative to the root.
+    File(PathBuf),
+    /// An agent by name.
+    Agent(String),
+    /// A directory, relative to the root; the root itself is the empty path.
+    Directory(PathBuf),
+}
+
+/// Finds the project of a file or agent.
+pub(super) fn locate(target: &str, global: &Global) -> Result<Located, Fault> {
+    let path = Path::new(target);
+    let has_ending = path.extension().is_some_and(|end| end == "yaml" || end == "yml" || end == "toml");
+    if !has_ending && !path.is_file() {
+        let root = root_of_command(global)?;
+        return Ok(Located { root, target: Target::Agent(target.to_owned()) });
+    }
+    if !path.is_file() {
+        return Err(missing_file(path));
+    }
+    let file = absolute(path)?;
+    let root = match &global.project {
+        Some(_) => root_of_command(global)?,
+        None => root_of(&file),
+    };
+    let inside = file.strip_prefix(&root).map_err(|_| {
+        Fault::wrong(format!("`{target}` is not in the project `{}`", root.display()))
+            .help("leave `--project` out, or name the project that the file belongs to")
+    })?;
+    Ok(Located { target: Target::File(inside.to_owned()), root })
+}
+
+/// The root that `--project` names, else the one that the current directory belongs to.
+pub(super) fn root_of_command(global: &Global) -> Result<PathBuf, Fault> {
+    if let Some(dir) = &global.project {
+        if !dir.is_dir() {
+            return Err(Fault::wrong(format!("`--project {}` is not a directory", dir.display())));
+        }
+        return absolute(dir);
+    }
+    let here = absolute(Path::new("."))?;
+    let with_file = here.ancestors().find(|dir| PROJECT_FILES.iter().any(|name| dir.join(name).is_file()));
+    let with_workflows = || here.ancestors().find(|dir| dir.join("workflows").is_dir());
+    Ok(with_file.or_else(with_workflows).unwrap_or(&here).to_owned())
+}
+
+/// The root of a file's project: the nearest ancestor that holds a project file; without one the parent of a
+/// `workflows/` directory, else the file's own directory.
+pub(super) fn root_of(file: &Path) -> PathBuf {
+    let dirs = || file.ancestors().skip(1);
+    let with_file = dirs().find(|dir| PROJECT_FILES.iter().any(|name| dir.join(name).is_file()));
+    let with_workflows =
+        || dirs().find(|dir| dir.file_name().is_some_and(|name| name == "workflows")).and_then(Path::parent);
+    with_file.or_else(with_workflows).or_else(|| file.parent()).unwrap_or(Path::new(".")).to_owned()
+}
+
+/// An absolute path with its symbolic links followed, so that roots and files compare.
+fn absolute(path: &Path) -> Result<PathBuf, Fault> {
+    std::fs::canonicalize(path).map_err(|error| Fault::wrong(format!("`{}` cannot be read: {error}", path.display())))
+}
+
+fn missing_file(path: &Path) -> Fault {
+    let fault = Fault::wrong(format!("there is no file `{}`", path.display()));
+    let dir = path.parent().filter(|dir| dir.components().next() != Some(Component::CurDir)).unwrap_or(Path::new(""));
+    let here = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    let names: Vec<String> = std::fs::read_dir(here)
+        .map(|entries| entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
+        .unwrap_or_default();
+    let wanted = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    match crate::diag::suggest::nearest(&wanted, names.iter().map(String::as_str)).first() {
+        Some(near) => fault.help(format!("did you mean `{}`?", dir.join(near).display())),
+        None => fault,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_is_the_nearest_project_file_then_the_parent_of_workflows() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let top = dir.path();
+        std::fs::create_dir_all(top.join("p/workflows/deep")).expect("made");
+        let file = top.join("p/workflows/deep/a.yaml");
+        std::fs::write(&file, "agent: a").expect("written");
+        assert_eq!(root_of(&file), top.join("p"));
+        std::fs::write(top.join("agent-run.toml"), "").expect("written");
+        assert_eq!(root_of(&file), top);
+        assert_eq!(root_of(Path::new("/x/y.yaml")), Path::new("/x"));
+    }
+
+    #[test]
+    fn a_misspelt_file_gets_the_nearest_name() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join("star-news.yaml"), "").expect("written");
+        let wrong = dir.path().join("star-nws.yaml");
+        let fault = locate(&wrong.to_string_lossy(), &Global::default()).expect_err("no such file");
+        assert!(fault.help[0].contains("star-news.yaml"), "{fault:?}");
+    }
+}

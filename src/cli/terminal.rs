@@ -1,0 +1,285 @@
+//! How a run looks while it runs: a live checklist of the plan on a terminal, otherwise one plain line a step.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::Out;
+use super::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW};
+
+/// Characters of a streamed reply that are shown beside its step.
+const STREAM_CHARS: usize = 48;
+const TICK: Duration = Duration::from_millis(90);
+
+/// How a step ended, or what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// It succeeded.
+    Succeeded,
+    /// It failed for good.
+    Failed,
+    /// It failed and its `on_error` output was taken.
+    Recovered,
+    /// Nothing came.
+    Empty,
+    /// It waits for a person.
+    Waiting,
+}
+
+/// What a finished step used.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct StepFacts {
+    /// Models that answered, without repetition.
+    pub models: Vec<String>,
+    /// Tokens in.
+    pub input_tokens: u64,
+    /// Tokens out.
+    pub output_tokens: u64,
+    /// US dollars.
+    pub cost_usd: f64,
+    /// Milliseconds.
+    pub ms: u64,
+    /// Tool calls.
+    pub tool_calls: usize,
+    /// Tries, when there was more than one.
+    pub attempts: u32,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+/// Shows the steps of a run on stderr.
+#[derive(Debug)]
+pub(super) struct Checklist {
+    out: Out,
+    live: Option<MultiProgress>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Steps that have not ended, in plan order: name, its line.
+    open: Vec<(String, Option<ProgressBar>)>,
+    width: usize,
+    stream: String,
+}
+
+impl Checklist {
+    /// A checklist: live when `live`, else plain lines; silent when quiet.
+    pub(super) fn new(out: Out, live: bool) -> Checklist {
+        let live = (live && !out.quiet).then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
+        Checklist { out, live, state: Mutex::default() }
+    }
+
+    /// The agent and goal, once.
+    pub(super) fn title(&self, agent: &str, goal: Option<&str>) {
+        let goal = goal.map(|goal| format!(" → {goal}")).unwrap_or_default();
+        self.line(format!("{}{}", self.out.paint_err(BOLD, agent), self.out.paint_err(DIM, goal)));
+    }
+
+    /// The steps that are planned now; those of an earlier plan that have not started are dropped.
+    pub(super) fn plan(&self, steps: &[String], replanned: Option<&str>) {
+        let mut state = self.lock();
+        for (_, bar) in state.open.drain(..) {
+            if let Some(bar) = bar {
+                bar.finish_and_clear();
+            }
+        }
+        if let Some(reason) = replanned {
+            self.line(format!("{} {reason}", self.out.paint_err(YELLOW, "↻ new plan:")));
+        }
+        state.width = state.width.max(steps.iter().map(|step| step.chars().count()).max().unwrap_or(0));
+        for step in steps {
+            let bar = self.live.as_ref().map(|live| {
+                let bar = live.add(ProgressBar::new_spinner().with_style(style("{msg}")));
+                bar.set_message(self.out.paint_err(DIM, format!("○ {step}")));
+                bar
+            });
+            state.open.push((step.clone(), bar));
+        }
+    }
+
+    /// A step has begun.
+    pub(super) fn started(&self, step: &str) {
+        let mut state = self.lock();
+        state.stream.clear();
+        let width = state.width;
+        if let Some(bar) = self.bar(&mut state, step) {
+            bar.set_style(style("{spinner:.cyan} {msg}"));
+            bar.set_message(self.out.paint_err(CYAN, format!("{step:width$}")));
+            bar.enable_steady_tick(TICK);
+        }
+    }
+
+    /// Something is happening in a step: a tool call, a retry.
+    pub(super) fn doing(&self, step: &str, what: &str) {
+        let mut state = self.lock();
+        let width = state.width;
+        let text = format!("{}  {}", self.out.paint_err(CYAN, format!("{step:width$}")), self.out.paint_err(DIM, what));
+        match self.bar(&mut state, step) {
+            Some(bar) => bar.set_message(text),
+            None => {
+                if self.live.is_none() && self.out.verbose {
+                    self.out.note(format!("  {step}: {what}"));
+                }
+            }
+        }
+    }
+
+    /// Text has arrived from a model.
+    pub(super) fn streamed(&self, step: &str, text: &str) {
+        if self.live.is_none() {
+            return;
+        }
+        let tail = {
+            let mut state = self.lock();
+            state.stream.push_str(text);
+            let flat: Vec<char> = state.stream.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            let tail: String = flat[flat.len().saturating_sub(STREAM_CHARS)..].iter().collect();
+            state.stream = tail.clone();
+            tail
+        };
+        self.doing(step, &tail);
+    }
+
+    /// A step has ended.
+    pub(super) fn finished(&self, step: &str, mark: Mark, facts: &StepFacts) {
+        let mut state = self.lock();
+        let text = self.summary(step, mark, facts, state.width);
+        match self.bar(&mut state, step) {
+            Some(bar) => {
+                bar.set_style(style("{msg}"));
+                bar.disable_steady_tick();
+                bar.finish_with_message(text);
+            }
+            None => self.line(text),
+        }
+        if let Some(index) = state.open.iter().position(|(name, _)| name == step) {
+            state.open.remove(index);
+        }
+    }
+
+    /// A line of its own, above the steps that are open.
+    pub(super) fn line(&self, text: impl AsRef<str>) {
+        match &self.live {
+            Some(live) => {
+                let _ = live.println(text);
+            }
+            None => self.out.note(text),
+        }
+    }
+
+    /// Runs something that talks with the person, with the live lines out of the way.
+    pub(super) fn suspended<T>(&self, talk: impl FnOnce() -> T) -> T {
+        match &self.live {
+            Some(live) => live.suspend(talk),
+            None => talk(),
+        }
+    }
+
+    /// The run is over: steps that were never reached disappear.
+    pub(super) fn end(&self) {
+        for (_, bar) in self.lock().open.drain(..) {
+            if let Some(bar) = bar {
+                bar.finish_and_clear();
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// The line of a step; a step that no plan announced gets one.
+    fn bar(&self, state: &mut State, step: &str) -> Option<ProgressBar> {
+        let live = self.live.as_ref()?;
+        if let Some((_, bar)) = state.open.iter().find(|(name, _)| name == step) {
+            return bar.clone();
+        }
+        let bar = live.add(ProgressBar::new_spinner().with_style(style("{msg}")));
+        state.open.push((step.to_owned(), Some(bar.clone())));
+        Some(bar)
+    }
+
+    fn summary(&self, step: &str, mark: Mark, facts: &StepFacts, width: usize) -> String {
+        let (sign, style, word) = match mark {
+            Mark::Succeeded => ("✓", GREEN, None),
+            Mark::Failed => ("✗", RED, Some("failed")),
+            Mark::Recovered => ("✓", YELLOW, Some("recovered")),
+            Mark::Empty => ("∅", YELLOW, Some("nothing came")),
+            Mark::Waiting => ("…", YELLOW, Some("waits for a person")),
+        };
+        let mut parts: Vec<String> = word.map(str::to_owned).into_iter().collect();
+        parts.extend(details(facts));
+        let error = facts
+            .error
+            .as_deref()
+            .map(|error| format!("\n    {}", self.out.paint_err(RED, error.replace('\n', "\n    "))));
+        let sign = self.out.paint_err(style, sign);
+        let details = self.out.paint_err(DIM, parts.join("  "));
+        format!("{sign} {step:width$}  {details}{}", error.unwrap_or_default()).trim_end().to_owned()
+    }
+}
+
+fn details(facts: &StepFacts) -> Vec<String> {
+    let mut parts = Vec::new();
+    if !facts.models.is_empty() {
+        parts.push(facts.models.join(", "));
+        parts.push(format!("{} → {} tokens", facts.input_tokens, facts.output_tokens));
+    }
+    if facts.tool_calls > 0 {
+        parts.push(format!("{} tool call{}", facts.tool_calls, if facts.tool_calls == 1 { "" } else { "s" }));
+    }
+    if facts.attempts > 1 {
+        parts.push(format!("{} tries", facts.attempts));
+    }
+    parts.push(time(facts.ms));
+    if facts.cost_usd > 0.0 {
+        parts.push(dollars(facts.cost_usd));
+    }
+    parts
+}
+
+/// Milliseconds as a person reads them.
+pub(super) fn time(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{:.1} s", ms as f64 / 1_000.0),
+        _ => format!("{} m {} s", ms / 60_000, ms % 60_000 / 1_000),
+    }
+}
+
+/// US dollars as a person reads them.
+pub(super) fn dollars(usd: f64) -> String {
+    if usd >= 0.01 { format!("${usd:.2}") } else { format!("${usd:.4}") }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::args::{Color, Global};
+
+    #[test]
+    fn a_step_is_summed_up_in_one_line() {
+        let out = Out::new(&Global { color: Color::Never, ..Global::default() });
+        let list = Checklist::new(out, false);
+        let facts = StepFacts {
+            models: vec!["demo/scripted".into()],
+            input_tokens: 181,
+            output_tokens: 22,
+            ms: 812,
+            cost_usd: 0.0001,
+            attempts: 2,
+            ..StepFacts::default()
+        };
+        assert_eq!(
+            list.summary("find_news", Mark::Succeeded, &facts, 12),
+            "✓ find_news     demo/scripted  181 → 22 tokens  2 tries  812 ms  $0.0001"
+        );
+        assert_eq!((time(65_000), dollars(1.239)), ("1 m 5 s".into(), "$1.24".into()));
+    }
+}

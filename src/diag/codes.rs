@@ -44,11 +44,11 @@ codes! {
     "syntax": "something that is not YAML",
     "tab-indentation": "tabs as indentation",
     "text-after-quotes": "a text that goes on after its quotes",
+    "toml-key": "a TOML key that needs quotes",
+    "toml-syntax": "something that is not TOML",
     "too-deep": "lists and mappings nested deeper than 64",
     "too-large": "a file of more than 4 MiB",
     "too-many-nodes": "a file with more than a million values",
-    "toml-key": "a TOML key that needs quotes",
-    "toml-syntax": "something that is not TOML",
     "unclosed-bracket": "a `[` or `{` that is not closed",
     "unclosed-quotes": "a quote that is not closed",
     "unknown-alias": "a YAML alias without its anchor",
@@ -66,4 +66,121 @@ pub fn find(name: &str) -> Option<&'static Code> {
 /// The page of a diagnostic, in Markdown: what and why, an example, the cure.
 pub fn explain(name: &str) -> Option<&'static str> {
     find(name).map(|code| code.page)
+}
+
+/// A fenced block of a page: its language and its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fence {
+    /// `yaml`, `toml`, `jinja`, `json`, `text`.
+    pub language: &'static str,
+    /// What it holds.
+    pub text: &'static str,
+}
+
+impl Fence {
+    /// The file's name, when the first line is a comment that names one: `# workflows/x.yaml`.
+    pub fn path(self) -> Option<&'static str> {
+        let path = self.text.lines().next()?.trim_start_matches(['#', '{', ' ']).trim_end_matches(['}', '#', ' ']);
+        (path.contains('.') && !path.contains(' ')).then_some(path)
+    }
+}
+
+impl Code {
+    /// The files that give this diagnostic.
+    pub fn example(&self) -> Vec<Fence> {
+        fences(section(self.page, "## Example"))
+    }
+
+    /// The same files, corrected.
+    pub fn cure(&self) -> Vec<Fence> {
+        fences(section(self.page, "## Cure"))
+    }
+}
+
+/// The text between a heading and the next.
+fn section(page: &'static str, heading: &str) -> &'static str {
+    let start = page.find(heading).map_or(page.len(), |at| at + heading.len());
+    let rest = page.get(start..).unwrap_or("");
+    rest.split("\n## ").next().unwrap_or("")
+}
+
+fn fences(text: &'static str) -> Vec<Fence> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once("```") {
+        let Some((language, body)) = after.split_once('\n') else { break };
+        let Some((text, next)) = body.split_once("```") else { break };
+        found.push(Fence { language, text });
+        rest = next;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::{FileId, Source, read};
+
+    #[test]
+    fn the_table_is_alphabetical() {
+        let names: Vec<_> = CODES.iter().map(|code| code.name).collect();
+        let mut sorted = names.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(names, sorted);
+    }
+
+    #[test]
+    fn every_page_has_its_parts() {
+        for code in CODES {
+            let name = code.name;
+            let rest = code.page.strip_prefix(&format!("# {name}\n\n"));
+            let why = rest.and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
+            assert!(why.len() > 20 && !why.starts_with('#'), "`{name}.md` begins with its name and a paragraph");
+            assert!(!code.example().is_empty(), "`{name}.md` has an example in a fence under `## Example`");
+            assert!(!code.cure().is_empty(), "`{name}.md` has the corrected text in a fence under `## Cure`");
+            assert!(!code.summary.ends_with('.') && !code.summary.is_empty());
+        }
+    }
+
+    #[test]
+    fn no_page_is_forgotten() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/diag/codes");
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            assert!(find(name.trim_end_matches(".md")).is_some(), "`{name}` has no line in the table");
+        }
+    }
+
+    /// What the readers say of a fence.
+    fn syntax_errors(fence: Fence) -> Vec<&'static str> {
+        let path = fence.path().unwrap_or(if fence.language == "toml" { "a.toml" } else { "a.yaml" });
+        let (_, errors) = read(FileId(0), &Source::new(path, fence.text));
+        errors.iter().map(|error| error.code).collect()
+    }
+
+    /// Examples of the readers' codes give that code and no other; all cures can be read.
+    #[test]
+    fn examples_give_their_code_and_cures_cure() {
+        let mut seen = 0;
+        for code in CODES {
+            let files = |fence: &Fence| matches!(fence.language, "yaml" | "toml");
+            let found: Vec<_> = code.example().into_iter().filter(files).flat_map(syntax_errors).collect();
+            seen += usize::from(!found.is_empty());
+            assert!(found.iter().all(|found| *found == code.name), "`{}.md` gives {found:?}", code.name);
+            let left: Vec<_> = code.cure().into_iter().filter(files).flat_map(syntax_errors).collect();
+            assert!(left.is_empty(), "the cure of `{}.md` gives {left:?}", code.name);
+        }
+        assert!(seen >= 27, "only {seen} examples are refused by a reader");
+    }
+
+    #[test]
+    fn fences_know_their_files() {
+        let code = find("file-not-found").unwrap();
+        assert_eq!(
+            code.cure().iter().filter_map(|fence| fence.path()).collect::<Vec<_>>(),
+            ["workflows/ticket.yaml", "shared/types.yaml"]
+        );
+        assert!(explain("nothing-like-it").is_none());
+    }
 }

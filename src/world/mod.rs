@@ -11,6 +11,9 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::diag::Diagnostic;
+use crate::source::Span;
+
 pub use memory::MemoryWorld;
 pub use system::SystemWorld;
 
@@ -41,6 +44,20 @@ pub enum ReadError {
     /// The system refused.
     #[error("{0}")]
     Io(String),
+}
+
+impl ReadError {
+    /// The diagnostic of a file that was not read: `path` as it was written, `span` where it is named.
+    pub fn diagnostic(&self, path: &str, span: impl Into<Option<Span>>) -> Diagnostic {
+        let (code, help) = match self {
+            ReadError::NotFound => ("file-not-found", "correct the path, or create the file"),
+            ReadError::TooLarge { .. } => ("too-large", "split the file and `import` the parts"),
+            ReadError::NotUtf8 { .. } => ("not-utf8", "save the file as UTF-8"),
+            ReadError::Escapes => ("path-escapes", "paths stay within the project, symbolic links included"),
+            ReadError::Io(_) => ("unreadable-file", "correct the path, or the file's permissions"),
+        };
+        Diagnostic::error(code, span, format!("`{path}` cannot be read: {self}")).help(help)
+    }
 }
 
 /// Files, environment, clock and ids. All paths are relative to the root.
@@ -100,6 +117,19 @@ pub fn normal(path: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_read_error_has_its_code() {
+        let all = [
+            ReadError::NotFound,
+            ReadError::TooLarge { bytes: 5 },
+            ReadError::NotUtf8 { offset: 1 },
+            ReadError::Escapes,
+            ReadError::Io("no".to_owned()),
+        ];
+        let codes: Vec<_> = all.iter().map(|error| error.diagnostic("a.yaml", None).code).collect();
+        assert_eq!(codes, ["file-not-found", "too-large", "not-utf8", "path-escapes", "unreadable-file"]);
+    }
 
     #[test]
     fn normal_paths_stay_inside() {

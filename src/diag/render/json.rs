@@ -50,3 +50,32 @@ fn one(diagnostic: &Diagnostic, sources: &Sources) -> Value {
     entry.insert("related".into(), related.collect());
     Value::Object(entry)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_counts_and_places() {
+        let mut sources = Sources::new();
+        let id = sources.add("a.yaml", "é: b\né: d\n");
+        let found = [
+            Diagnostic::error("duplicate-key", Span::new(id, 6, 8), "twice")
+                .related(Span::new(id, 0, 2), "first")
+                .help("x"),
+            Diagnostic::warning("syntax", None, "odd"),
+        ];
+        let document = json(&found, &sources, object!({"files": 1}));
+        let expected = object!({
+            "errors": 1, "warnings": 1, "checked": {"files": 1},
+            "diagnostics": [
+                {"code": "duplicate-key", "severity": "error", "message": "twice", "help": "x", "file": "a.yaml", "line": 2,
+                 "column": 1, "end_line": 2, "end_column": 2,
+                 "related": [{"message": "first", "file": "a.yaml", "line": 1, "column": 1}]},
+                {"code": "syntax", "severity": "warning", "message": "odd", "help": null, "file": null, "line": null,
+                 "column": null, "end_line": null, "end_column": null, "related": []},
+            ],
+        });
+        assert_eq!(document, expected);
+    }
+}

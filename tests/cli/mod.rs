@@ -1,0 +1,1 @@
+//! The program's surface: exit codes, documents, flags (cli.md).

@@ -37,10 +37,21 @@ fn normal(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '_' | '-' | ' ' | '.')).flat_map(char::to_lowercase).collect()
 }
 
+/// A name without the ending of a plural.
+fn singular(name: &str) -> String {
+    match name.strip_suffix("ies") {
+        Some(stem) => format!("{stem}y"),
+        None => name.strip_suffix('s').unwrap_or(name).to_owned(),
+    }
+}
+
 /// From 0 (not meant) to 1 (the same but for case and separators).
 fn similarity(name: &str, candidate: &str) -> f64 {
     if name == candidate {
         return 1.0;
+    }
+    if singular(name) == singular(candidate) {
+        return 0.97;
     }
     let longest = name.chars().count().max(candidate.chars().count());
     let distance = strsim::damerau_levenshtein(name, candidate);
@@ -53,8 +64,10 @@ fn similarity(name: &str, candidate: &str) -> f64 {
     let by_letters = if distance <= allowed { 1.0 - distance as f64 / longest as f64 } else { 0.0 };
     let by_start =
         if strsim::jaro_winkler(name, candidate) > 0.88 { strsim::jaro_winkler(name, candidate) - 0.3 } else { 0.0 };
+    // `int` for `integer`, `desc` for `description`.
+    let short = name.len() >= 3 && candidate.starts_with(name);
     let part = name.len() >= 4 && candidate.len() >= 4 && (candidate.contains(name) || name.contains(candidate));
-    by_letters.max(by_start).max(if part { 0.5 } else { 0.0 })
+    by_letters.max(by_start).max(if short { 0.6 } else { 0.0 }).max(if part { 0.5 } else { 0.0 })
 }
 
 #[cfg(test)]
@@ -69,6 +82,104 @@ mod tests {
         assert_eq!(nearest("star_person", ["StarPerson", "star"])[0], "StarPerson");
         assert_eq!(nearest("input", ["inputs", "import", "output"])[0], "inputs");
         assert_eq!(nearest("nme", ["name", "sign"]), ["name"]);
+    }
+
+    /// Typing errors of authors against the language's own words: the right one comes first.
+    #[test]
+    fn the_languages_words_are_found() {
+        let action = [
+            "description",
+            "inputs",
+            "output",
+            "pre",
+            "post",
+            "cost",
+            "value",
+            "can_rerun",
+            "trigger",
+            "clear_blackboard",
+            "hide",
+            "achieves",
+            "retry",
+            "timeout",
+            "delay",
+            "on_error",
+            "llm",
+            "tools",
+            "references",
+            "persona",
+            "contributors",
+            "guardrails",
+            "max_turns",
+            "prompt",
+            "set",
+            "choose",
+            "call",
+            "http",
+            "exec",
+            "agent",
+            "ask",
+            "scatter_gather",
+            "repeat_until",
+        ];
+        let types = [
+            "string",
+            "integer",
+            "number",
+            "boolean",
+            "any",
+            "date",
+            "datetime",
+            "uri",
+            "email",
+            "StarPerson",
+            "Horoscope",
+            "RelevantNewsStories",
+            "UserInput",
+            "Writeup",
+        ];
+        for (wrong, right) in [
+            ("descripton", "description"),
+            ("desc", "description"),
+            ("input", "inputs"),
+            ("outputs", "output"),
+            ("promt", "prompt"),
+            ("prompts", "prompt"),
+            ("tool", "tools"),
+            ("canRerun", "can_rerun"),
+            ("on-error", "on_error"),
+            ("max_turn", "max_turns"),
+            ("clear_blackbord", "clear_blackboard"),
+            ("acheives", "achieves"),
+            ("timout", "timeout"),
+            ("retries", "retry"),
+            ("personas", "persona"),
+            ("referenes", "references"),
+            ("scatter", "scatter_gather"),
+            ("costs", "cost"),
+            ("values", "value"),
+            ("chose", "choose"),
+            ("guardrail", "guardrails"),
+        ] {
+            assert_eq!(nearest(wrong, action).first().map(String::as_str), Some(right), "{wrong}");
+        }
+        for (wrong, right) in [
+            ("str", "string"),
+            ("int", "integer"),
+            ("bool", "boolean"),
+            ("strng", "string"),
+            ("Starperson", "StarPerson"),
+            ("StarPersn", "StarPerson"),
+            ("Horoscop", "Horoscope"),
+            ("NewsStories", "RelevantNewsStories"),
+            ("user_input", "UserInput"),
+            ("WriteUp", "Writeup"),
+            ("numbr", "number"),
+            ("Person", "StarPerson"),
+            ("dateTime", "datetime"),
+        ] {
+            assert_eq!(nearest(wrong, types).first().map(String::as_str), Some(right), "{wrong}");
+        }
     }
 
     #[test]

@@ -257,12 +257,14 @@ fn find_header(file: &str, content: usize, style: Style) -> Option<Header> {
         let start = file[..end].rfind('\n').map_or(0, |at| at + 1);
         let line = file[start..end].trim_end_matches(['\r', '\n']);
         for (at, _) in line.match_indices(indicator) {
-            let after_blank = at == 0 || line[..at].ends_with([' ', '\t']);
+            if at > 0 && !line[..at].ends_with([' ', '\t']) {
+                continue;
+            }
             let rest = line[at + 1..].trim_start_matches(|c: char| c.is_ascii_digit() || c == '+' || c == '-');
             let modifiers = line.len() - at - 1 - rest.len();
             let bare =
                 rest.trim_matches([' ', '\t']).is_empty() || rest.trim_start_matches([' ', '\t']).starts_with('#');
-            if after_blank && modifiers <= 2 && bare && end != content {
+            if modifiers <= 2 && bare && end != content {
                 let body = file[start + at..].find('\n').map_or(file.len(), |to| start + at + to + 1);
                 return Some(Header { at: start + at, end: start + at + 1 + modifiers, body });
             }

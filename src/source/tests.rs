@@ -303,3 +303,17 @@ proptest! {
         check_any("a.toml", &text);
     }
 }
+
+/// Nothing is searched again for each value: a file as large as may be is read in time that grows with its size.
+/// The bound is far above what a slow machine needs, and far below what a quadratic reader would.
+#[test]
+fn large_files_are_read_in_linear_time() {
+    let long_line = format!("a: [{}]\n", "x, ".repeat(300_000));
+    let repeated_keys: String = (0..100_000).map(|n| format!("k{}: v\n", n % 50_000)).collect();
+    let folded = format!("a: >\n{}", "  x\n\n".repeat(200_000));
+    let start = std::time::Instant::now();
+    for text in [long_line, repeated_keys, folded, "a: @x\n".repeat(100_000)] {
+        yaml(&text);
+    }
+    assert!(start.elapsed().as_secs() < 30);
+}

@@ -86,12 +86,14 @@ pub(super) fn unquoted_template(source: &Source, span: Span) -> SyntaxError {
 /// The error for a plain text that a comment cut in two: it has an open quote or brace, and the comment closes it.
 pub(super) fn comment_in_text(value: &str, source: &Source, span: Span) -> Option<SyntaxError> {
     let text = source.text();
-    let line_end = text[span.end as usize..].find('\n').map_or(text.len(), |at| span.end as usize + at);
-    let rest = &text[span.end as usize..line_end];
-    let comment = rest.trim_start();
-    if !comment.starts_with('#') || comment.len() == rest.len() {
+    let rest = &text[span.end as usize..];
+    let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+    // Looked at first, so that a long line with many texts is not searched again for each of them.
+    if blanks == 0 || !rest[blanks..].starts_with('#') {
         return None;
     }
+    let line_end = rest.find('\n').map_or(text.len(), |at| span.end as usize + at);
+    let comment = &text[span.end as usize + blanks..line_end];
     let open_double = value.matches('"').count() % 2 == 1 && comment.contains('"');
     let open_single = single_quotes(value) % 2 == 1 && single_quotes(comment) % 2 == 1;
     let open_brace = value.matches("{{").count() > value.matches("}}").count() && comment.contains("}}");

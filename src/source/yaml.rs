@@ -4,7 +4,7 @@
 //! ([`explain`](super::explain)), replaces the part that is wrong by blanks of the same length ([`mask`](super::mask)),
 //! and reads again: offsets stay, the part becomes a hole, and nothing is reported that only follows from it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use granit_parser::{Event, Parser, ScalarStyle, StructureStyle};
 
@@ -92,7 +92,7 @@ enum Key {
 
 enum Content {
     List(Vec<Node>),
-    Map { map: Map, key: Option<Key>, seen: BTreeSet<String> },
+    Map { map: Map, key: Option<Key>, seen: BTreeMap<String, Span> },
 }
 
 /// A list or mapping that is not closed yet.
@@ -213,7 +213,7 @@ impl<'a> Build<'a> {
                 self.open(Content::List(Vec::new()), style, anchor, (start, end), tagged);
             }
             Event::MappingStart(style, anchor, _) => {
-                let content = Content::Map { map: Map::default(), key: None, seen: BTreeSet::new() };
+                let content = Content::Map { map: Map::default(), key: None, seen: BTreeMap::new() };
                 self.open(content, style, anchor, (start, end), tagged);
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(end),
@@ -380,11 +380,16 @@ impl<'a> Build<'a> {
         let Some(Frame { content: Content::Map { map, seen, .. }, .. }) = self.stack.last_mut() else {
             return Key::Dropped;
         };
-        if map.len() == SMALL_MAP {
-            seen.extend(map.keys().map(str::to_owned));
-        }
-        let maybe = map.len() < SMALL_MAP || !seen.insert(key.value.clone());
-        let first = if maybe { map.get(&key.value).map(|entry| entry.key.span) } else { None };
+        let first = if map.len() < SMALL_MAP {
+            map.get(&key.value).map(|entry| entry.key.span)
+        } else {
+            if seen.is_empty() {
+                seen.extend(map.iter().map(|entry| (entry.key.value.clone(), entry.key.span)));
+            }
+            let first = seen.get(&key.value).copied();
+            seen.entry(key.value.clone()).or_insert(key.span);
+            first
+        };
         let Some(first) = first else { return Key::Kept(key) };
         let message = format!("the key `{}` is there already", key.value);
         let error = SyntaxError::new("duplicate-key", key.span, message);

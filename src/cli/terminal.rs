@@ -71,10 +71,9 @@ impl Checklist {
         Checklist { out, live, state: Mutex::default() }
     }
 
-    /// The agent and goal, once.
-    pub(super) fn title(&self, agent: &str, goal: Option<&str>) {
-        let goal = goal.map(|goal| format!(" → {goal}")).unwrap_or_default();
-        self.line(format!("{}{}", self.out.paint_err(BOLD, agent), self.out.paint_err(DIM, goal)));
+    /// The agent, once.
+    pub(super) fn title(&self, agent: &str) {
+        self.line(self.out.paint_err(BOLD, agent));
     }
 
     /// The steps that are planned now; those of an earlier plan that have not started are dropped.

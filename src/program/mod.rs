@@ -4,6 +4,7 @@
 //! domain. It is shared by `Arc` among processes and swapped as a whole.
 
 pub mod fact;
+pub mod graph;
 
 use std::sync::Arc;
 use std::time::Duration;

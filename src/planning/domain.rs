@@ -197,6 +197,10 @@ pub struct Compiled {
     domain: Domain,
     /// Preconditions and effects of each action, each fact once.
     pub(crate) operators: Vec<Operator>,
+    /// For each literal, the actions that require it.
+    pub(crate) required_by: Index,
+    /// For each literal, the actions that bring it about or may do so.
+    pub(crate) brought_by: Index,
     /// The declared costs as whole units.
     pub(crate) amounts: Arc<Amounts>,
 }
@@ -212,13 +216,8 @@ pub(crate) struct Operator {
     pub(crate) progress: Option<Vec<FactId>>,
     /// How many preconditions the author wrote: what "more specific" counts.
     pub(crate) specificity: u32,
-}
-
-impl Operator {
-    /// Returns whether a requirement is also forbidden, so that nothing ever satisfies it.
-    pub(crate) fn contradicts(pre: &[(FactId, bool)]) -> bool {
-        pre.windows(2).any(|pair| pair[0].0 == pair[1].0)
-    }
+    /// Whether it asks for both values of a fact, so that it never runs.
+    pub(crate) impossible: bool,
 }
 
 impl Compiled {
@@ -228,9 +227,56 @@ impl Compiled {
     }
 
     fn build(domain: Domain) -> Self {
-        let operators = domain.actions.iter().map(operator).collect();
+        let operators: Vec<Operator> = domain.actions.iter().map(operator).collect();
+        let literals = 2 * domain.facts.len();
+        let required_by = Index::new(literals, &operators, |operator, tell| {
+            operator.pre.iter().for_each(|&(fact, value)| tell(literal(fact, value)));
+        });
+        let brought_by = Index::new(literals, &operators, |operator, tell| {
+            for &(fact, effect) in &operator.effects {
+                for value in [false, true] {
+                    if effect == Effect::Opens || effect == Effect::Makes(value) {
+                        tell(literal(fact, value));
+                    }
+                }
+            }
+        });
         let costs: Vec<f64> = domain.actions.iter().map(|action| action.cost).collect();
-        Compiled { amounts: Arc::new(Amounts::of(&costs)), domain, operators }
+        Compiled { amounts: Arc::new(Amounts::of(&costs)), domain, operators, required_by, brought_by }
+    }
+}
+
+/// Returns the number of a fact with a value: what an [`Index`] is over.
+pub(crate) fn literal(fact: FactId, value: bool) -> usize {
+    2 * fact.0 as usize + usize::from(value)
+}
+
+/// Lists of actions by literal, in one piece of memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    ends: Vec<u32>,
+    actions: Vec<u32>,
+}
+
+impl Index {
+    fn new(literals: usize, operators: &[Operator], visit: impl Fn(&Operator, &mut dyn FnMut(usize))) -> Self {
+        let mut lists: Vec<Vec<u32>> = vec![Vec::new(); literals];
+        for (action, operator) in operators.iter().enumerate() {
+            visit(operator, &mut |literal| lists[literal].push(action as u32));
+        }
+        let (mut ends, mut actions) = (Vec::with_capacity(literals), Vec::new());
+        for list in lists {
+            actions.extend(list);
+            ends.push(actions.len() as u32);
+        }
+        Index { ends, actions }
+    }
+
+    /// Returns the actions of a literal, in declaration order.
+    pub(crate) fn of(&self, literal: usize) -> &[u32] {
+        let Some(&end) = self.ends.get(literal) else { return &[] };
+        let start = if literal == 0 { 0 } else { self.ends[literal - 1] };
+        &self.actions[start as usize..end as usize]
     }
 }
 
@@ -249,7 +295,12 @@ fn operator(action: &Action) -> Operator {
         gains.filter(|fact| !action.progress_exempt.contains(fact)).collect()
     });
     let specificity = pre.len() as u32;
-    Operator { pre, effects, progress, specificity }
+    Operator { impossible: contradicts(&pre), pre, effects, progress, specificity }
+}
+
+/// Returns whether sorted requirements ask for both values of a fact, which nothing satisfies.
+pub(crate) fn contradicts(pre: &[(FactId, bool)]) -> bool {
+    pre.windows(2).any(|pair| pair[0].0 == pair[1].0)
 }
 
 /// Sorts requirements and drops repeated ones.

@@ -1,7 +1,7 @@
 //! Replays a sequence of actions: the judge of every plan, and the one place where a plan's account of itself is made.
 
 use super::amount::{exact_sum, from_exact};
-use super::domain::{Compiled, Effect, FactId};
+use super::domain::{Compiled, Effect, FactId, normal_requirements};
 use super::plan::{Plan, Step, Supplier, Support};
 use super::problem::Problem;
 use super::state::{State, Truth};
@@ -62,7 +62,8 @@ pub fn validate(domain: &Compiled, start: &State, plan: &Plan) -> Result<(), Inv
 /// # Errors
 /// What is wrong first.
 pub fn validate_in(problem: &Problem, plan: &Plan) -> Result<(), Invalid> {
-    let replayed = replay(problem, plan.goal, &plan.actions())?;
+    let actions = plan.actions();
+    let replayed = replay(problem, plan.goal, &actions).map_err(|fault| fault.say(problem, plan.goal, &actions))?;
     let differs = |what, stated: String, found: String| Err(Invalid::Account { what, stated, found });
     if replayed.cost != plan.cost {
         return differs("cost", plan.cost.to_string(), replayed.cost.to_string());
@@ -76,21 +77,47 @@ pub fn validate_in(problem: &Problem, plan: &Plan) -> Result<(), Invalid> {
     Ok(())
 }
 
+/// Why a replay stops, without words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The step at this position (or the goal) lacks a requirement.
+    Requirement(usize, (FactId, bool)),
+    /// The step at this position makes no progress.
+    NoProgress(usize),
+    /// The step at this position is no action that may be used.
+    NoSuchAction(usize),
+}
+
+impl Fault {
+    fn say(self, problem: &Problem, goal: usize, actions: &[usize]) -> Invalid {
+        let domain = problem.domain.domain();
+        let name = |step: usize| match actions.get(step) {
+            Some(&action) => domain.actions.get(action).map_or(String::new(), |action| action.name.clone()),
+            None => domain.goals.get(goal).map_or(String::new(), |goal| goal.name.clone()),
+        };
+        match self {
+            Fault::Requirement(step, (fact, value)) => {
+                Invalid::Requirement { step, name: name(step), fact: domain.fact_name(fact).to_owned(), value }
+            }
+            Fault::NoProgress(step) => Invalid::NoProgress { step, name: name(step) },
+            Fault::NoSuchAction(step) => {
+                Invalid::NoSuchAction { step, action: actions.get(step).copied().unwrap_or(goal) }
+            }
+        }
+    }
+}
+
 /// Runs actions from the problem's start to a goal and writes down who supplied what.
-pub(crate) fn replay(problem: &Problem, goal: usize, actions: &[usize]) -> Result<Plan, Invalid> {
+pub(crate) fn replay(problem: &Problem, goal: usize, actions: &[usize]) -> Result<Plan, Fault> {
     let domain = problem.domain.domain();
     let mut walk = Walk { state: problem.start.clone(), writer: vec![None; domain.fact_count()] };
     let mut steps = Vec::with_capacity(actions.len());
     for (position, &action) in actions.iter().enumerate() {
         steps.push(walk.step(problem, position, action)?);
     }
-    let Some(target) = domain.goals.get(goal) else {
-        return Err(Invalid::NoSuchAction { step: actions.len(), action: goal });
-    };
-    let (goal_relies_on, goal_assumes) = walk.rely(problem, &target.pre).map_err(|(fact, value)| {
-        let fact = domain.fact_name(fact).to_owned();
-        Invalid::Requirement { step: actions.len(), name: target.name.clone(), fact, value }
-    })?;
+    let Some(target) = domain.goals.get(goal) else { return Err(Fault::NoSuchAction(actions.len())) };
+    let (goal_relies_on, goal_assumes) =
+        walk.rely(&normal_requirements(&target.pre)).map_err(|lacking| Fault::Requirement(actions.len(), lacking))?;
     let costs = || actions.iter().map(|&action| (action, problem.cost(action)));
     let values = actions.iter().map(|&action| problem.value(action));
     let net = exact_sum(std::iter::once(problem.goal_value(goal)).chain(values).chain(costs().map(|(_, c)| -c)));
@@ -116,19 +143,14 @@ struct Walk {
 type Reliance = (Vec<Support>, Vec<(FactId, bool)>);
 
 impl Walk {
-    fn step(&mut self, problem: &Problem, position: usize, action: usize) -> Result<Step, Invalid> {
+    fn step(&mut self, problem: &Problem, position: usize, action: usize) -> Result<Step, Fault> {
         let Some(operator) = problem.domain.operators.get(action).filter(|_| !problem.excluded.contains(&action))
         else {
-            return Err(Invalid::NoSuchAction { step: position, action });
+            return Err(Fault::NoSuchAction(position));
         };
-        let domain = problem.domain.domain();
-        let name = || domain.actions[action].name.clone();
-        let (relies_on, assumes) = self.rely(problem, &operator.pre).map_err(|(fact, value)| {
-            let fact = domain.fact_name(fact).to_owned();
-            Invalid::Requirement { step: position, name: name(), fact, value }
-        })?;
+        let (relies_on, assumes) = self.rely(&operator.pre).map_err(|lacking| Fault::Requirement(position, lacking))?;
         if !makes_progress(problem, action, &self.state) {
-            return Err(Invalid::NoProgress { step: position, name: name() });
+            return Err(Fault::NoProgress(position));
         }
         for &(fact, effect) in &operator.effects {
             if problem.assumes_effect(action, fact) {
@@ -140,10 +162,9 @@ impl Walk {
     }
 
     /// Checks requirements and fixes the open facts among them to what is assumed.
-    fn rely(&mut self, problem: &Problem, pre: &[(FactId, bool)]) -> Result<Reliance, (FactId, bool)> {
-        let pre = super::domain::normal_requirements(pre);
+    fn rely(&mut self, pre: &[(FactId, bool)]) -> Result<Reliance, (FactId, bool)> {
         let (mut relies_on, mut assumes) = (Vec::with_capacity(pre.len()), Vec::new());
-        for (fact, value) in pre {
+        for &(fact, value) in pre {
             if !self.state.allows(fact, value) {
                 return Err((fact, value));
             }
@@ -155,7 +176,6 @@ impl Walk {
             let supplier = writer.map_or(Supplier::Start, |step| Supplier::Step(step as usize));
             relies_on.push(Support { fact, value, supplier });
         }
-        debug_assert!(problem.start.len() >= problem.domain.domain().fact_count(), "the start knows every fact");
         Ok((relies_on, assumes))
     }
 }

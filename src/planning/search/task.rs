@@ -1,0 +1,379 @@
+//! A problem cut down to one goal: only what the search has to look at, renumbered.
+//!
+//! Three reductions, each of which keeps the best plan and its tie-breaks:
+//! - *Relevance and reachability*: actions that nothing needs (followed back from the goal) or whose preconditions can never
+//!   hold (followed forward, nothing ever undone) go; so do preconditions that hold at the start and are never undone.
+//! - *Dominance*: of two actions that do the same to what is left, one needs no more and costs no more (or is declared first):
+//!   the other is never in the best plan.
+//! - *Deferred restrictions*: "has not run yet" marks and the demand for progress forbid what a best plan hardly ever does.
+//!   They are left out ([`Kept`] says which are not), the plan is replayed with them, and the ones it offends against are put
+//!   back for another search. A plan that passes was the best among more plans than there are; no plan at all is a proof too.
+
+use std::collections::BTreeSet;
+
+use super::super::domain::{Effect, FactId, contradicts, literal, normal_requirements};
+use super::super::problem::Problem;
+use super::super::state::Truth;
+
+/// Where the parts of a packed cost begin, from the low end: 24 bits specificity, 20 steps, 20 assumptions, 64 cost.
+const STEP: u128 = 1 << 24;
+/// The packed cost of one assumption.
+pub(super) const ASSUMPTION: u128 = 1 << 44;
+const COST_SHIFT: u32 = 64;
+/// How many incomparable actions of one effect are compared with each further one.
+const RIVALS_MAX: usize = 16;
+/// Times that relevance and reachability are repeated for what the others removed.
+const ROUNDS: usize = 3;
+
+/// Restrictions that are not left out.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// Preconditions by action.
+    pub(super) pre: BTreeSet<(u32, FactId)>,
+    /// Actions whose demand for progress counts.
+    pub(super) progress: BTreeSet<u32>,
+}
+
+/// An action of a task.
+#[derive(Clone, Debug)]
+pub(super) struct Op {
+    /// Its position in the domain.
+    pub(super) action: u32,
+    /// What it costs: cost, one step, specificity, packed.
+    pub(super) cost: u128,
+    /// Preconditions: sorted facts of the task with their values.
+    pub(super) pre: Vec<(u32, bool)>,
+    /// Facts of the task with the bits they get: can be true, can be false.
+    pub(super) effects: Vec<(u32, bool, bool)>,
+    /// Facts one of which must not be true yet.
+    pub(super) progress: Option<Vec<u32>>,
+    /// Facts of the domain that it asks to be false, left out of `pre`.
+    pub(super) deferred: Vec<FactId>,
+}
+
+impl Op {
+    /// Returns whether a precondition of the action was left out.
+    pub(super) fn defers(&self, fact: FactId, value: bool) -> bool {
+        !value && self.deferred.contains(&fact)
+    }
+}
+
+/// A reduced problem.
+#[derive(Debug)]
+pub(super) struct Task {
+    /// Actions in declaration order.
+    pub(super) ops: Vec<Op>,
+    /// What must hold in the end, sorted.
+    pub(super) goal: Vec<(u32, bool)>,
+    /// Number of facts.
+    pub(super) facts: usize,
+    /// Bits of the facts at the start: can be true, can be false.
+    pub(super) start: Vec<(bool, bool)>,
+}
+
+impl Task {
+    /// Returns the reduced problem, or `None` when the goal cannot be reached even if nothing is ever undone.
+    pub(super) fn new(problem: &Problem, goal: usize, kept: &Kept) -> Option<Task> {
+        let goal = normal_requirements(&problem.domain.domain().goals[goal].pre);
+        if contradicts(&goal) {
+            return None;
+        }
+        let mut reduction = Reduction::new(problem, kept, goal);
+        for round in 0..ROUNDS {
+            reduction.follow_back();
+            if !reduction.follow_forward() {
+                return None;
+            }
+            reduction.follow_back();
+            let task = reduction.build();
+            let dominated = task.dominated();
+            if dominated.is_empty() || round + 1 == ROUNDS {
+                return Some(task.without(&dominated));
+            }
+            for op in dominated {
+                reduction.allowed[task.ops[op].action as usize] = false;
+            }
+        }
+        None
+    }
+
+    fn dominated(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.ops.len()).collect();
+        order.sort_unstable_by(|&a, &b| {
+            let (x, y) = (&self.ops[a], &self.ops[b]);
+            x.effects.cmp(&y.effects).then(x.cost.cmp(&y.cost)).then(a.cmp(&b))
+        });
+        let (mut dominated, mut rivals): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+        for index in order {
+            let op = &self.ops[index];
+            if rivals.first().is_some_and(|&rival| self.ops[rival].effects != op.effects) {
+                rivals.clear();
+            }
+            let beats = |&rival: &usize| {
+                let rival = &self.ops[rival];
+                rival.progress.is_none() && rival.pre.iter().all(|pre| op.pre.binary_search(pre).is_ok())
+            };
+            if rivals.iter().any(beats) {
+                dominated.push(index);
+            } else if rivals.len() < RIVALS_MAX {
+                rivals.push(index);
+            }
+        }
+        dominated.sort_unstable();
+        dominated
+    }
+
+    fn without(mut self, dominated: &[usize]) -> Self {
+        let mut index = 0;
+        self.ops.retain(|_| {
+            index += 1;
+            dominated.binary_search(&(index - 1)).is_err()
+        });
+        self
+    }
+}
+
+/// Work in progress on a [`Task`].
+struct Reduction<'a, 'p> {
+    problem: &'a Problem<'p>,
+    kept: &'a Kept,
+    goal: Vec<(FactId, bool)>,
+    /// By action: not excluded, not shown useless so far.
+    allowed: Vec<bool>,
+    /// Relevant actions, ascending.
+    chosen: Vec<u32>,
+    /// By literal: something relevant requires it.
+    needed: Vec<bool>,
+}
+
+impl<'a, 'p> Reduction<'a, 'p> {
+    fn new(problem: &'a Problem<'p>, kept: &'a Kept, goal: Vec<(FactId, bool)>) -> Self {
+        let mut allowed: Vec<bool> = problem.domain.operators.iter().map(|operator| !operator.impossible).collect();
+        for &action in &problem.excluded {
+            if let Some(slot) = allowed.get_mut(action) {
+                *slot = false;
+            }
+        }
+        Reduction { problem, kept, goal, allowed, chosen: Vec::new(), needed: Vec::new() }
+    }
+
+    /// Returns whether a precondition is a mark that may be left out: it asks for false what the action itself makes true,
+    /// and at the start it holds.
+    fn may_defer(&self, action: u32, fact: FactId, value: bool) -> bool {
+        if value || !self.problem.start.knows(fact, false) || self.kept.pre.contains(&(action, fact)) {
+            return false;
+        }
+        let effects = &self.problem.domain.operators[action as usize].effects;
+        effects.binary_search_by_key(&fact, |(fact, _)| *fact).is_ok_and(|at| effects[at].1 == Effect::Makes(true))
+    }
+
+    fn deferred(&self, action: u32, fact: FactId, value: bool) -> bool {
+        !value && !self.needed[literal(fact, true)] && self.may_defer(action, fact, value)
+    }
+
+    fn keeps_progress(&self, action: u32) -> bool {
+        let Some(facts) = &self.problem.domain.operators[action as usize].progress else { return false };
+        self.kept.progress.contains(&action)
+            || facts.iter().all(|&fact| {
+                self.problem.start.get(fact) == Truth::True || !self.problem.assumes_effect(action as usize, fact)
+            })
+    }
+
+    /// Follows requirements back from the goal to the actions that may bring them about.
+    fn follow_back(&mut self) {
+        let domain = self.problem.domain;
+        let doubts = !self.problem.no_longer_assumed.is_empty();
+        self.needed = vec![false; 2 * domain.domain().fact_count()];
+        let mut taken = vec![false; domain.operators.len()];
+        let mut queue: Vec<(FactId, bool)> = self.goal.clone();
+        let mut marks: Vec<FactId> = Vec::new();
+        self.chosen.clear();
+        loop {
+            while let Some((fact, value)) = queue.pop() {
+                if std::mem::replace(&mut self.needed[literal(fact, value)], true) {
+                    continue;
+                }
+                for &action in domain.brought_by.of(literal(fact, value)) {
+                    let brings = !doubts || self.problem.assumes_effect(action as usize, fact);
+                    if taken[action as usize] || !self.allowed[action as usize] || !brings {
+                        continue;
+                    }
+                    taken[action as usize] = true;
+                    self.chosen.push(action);
+                    let operator = &domain.operators[action as usize];
+                    for &(fact, value) in &operator.pre {
+                        if self.may_defer(action, fact, value) {
+                            marks.push(fact);
+                        } else {
+                            queue.push((fact, value));
+                        }
+                    }
+                    if self.keeps_progress(action) {
+                        queue.extend(operator.progress.iter().flatten().map(|&fact| (fact, false)));
+                    }
+                }
+            }
+            marks.retain(|&fact| {
+                let real = self.needed[literal(fact, true)];
+                if real {
+                    queue.push((fact, false));
+                }
+                !real
+            });
+            if queue.is_empty() {
+                break;
+            }
+        }
+        self.chosen.sort_unstable();
+    }
+
+    /// Follows effects forward from the start as if nothing were ever undone; says whether the goal is reached and forbids
+    /// the actions that are not.
+    fn follow_forward(&mut self) -> bool {
+        let domain = self.problem.domain;
+        let mut lacking = vec![u32::MAX; domain.operators.len()];
+        let mut reached = vec![false; self.needed.len()];
+        let mut ready: Vec<u32> = Vec::new();
+        for &action in &self.chosen {
+            let pre = &domain.operators[action as usize].pre;
+            let open = pre.iter().filter(|&&(fact, value)| {
+                !self.problem.start.allows(fact, value) && !self.deferred(action, fact, value)
+            });
+            lacking[action as usize] = open.count() as u32;
+            if lacking[action as usize] == 0 && self.can_progress(action) {
+                ready.push(action);
+            }
+        }
+        let mut fired = vec![false; domain.operators.len()];
+        while let Some(action) = ready.pop() {
+            fired[action as usize] = true;
+            for &(fact, effect) in &domain.operators[action as usize].effects {
+                if !self.problem.assumes_effect(action as usize, fact) {
+                    continue;
+                }
+                for value in [false, true] {
+                    let brings = effect == Effect::Opens || effect == Effect::Makes(value);
+                    let known = !brings || self.problem.start.allows(fact, value);
+                    if known || std::mem::replace(&mut reached[literal(fact, value)], true) {
+                        continue;
+                    }
+                    for &user in domain.required_by.of(literal(fact, value)) {
+                        let count = &mut lacking[user as usize];
+                        if *count != u32::MAX && *count > 0 {
+                            *count -= 1;
+                            if *count == 0 && self.can_progress(user) {
+                                ready.push(user);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        for &action in &self.chosen {
+            self.allowed[action as usize] &= fired[action as usize];
+        }
+        self.goal.iter().all(|&(fact, value)| self.problem.start.allows(fact, value) || reached[literal(fact, value)])
+    }
+
+    /// Returns whether an action that has to make progress could ever make any: some fact is not true, or can stop being so.
+    fn can_progress(&self, action: u32) -> bool {
+        if !self.keeps_progress(action) {
+            return true;
+        }
+        let domain = self.problem.domain;
+        domain.operators[action as usize].progress.iter().flatten().any(|&fact| {
+            self.problem.assumes_effect(action as usize, fact)
+                && (self.problem.start.get(fact) != Truth::True
+                    || domain.brought_by.of(literal(fact, false)).iter().any(|&other| self.allowed[other as usize]))
+        })
+    }
+
+    fn build(&self) -> Task {
+        let domain = self.problem.domain;
+        let start = &self.problem.start;
+        // A needed literal is settled when it holds at the start and no chosen action ever does anything else to the fact.
+        let mut unsettled = vec![false; self.needed.len()];
+        let mut whole = vec![false; domain.domain().fact_count()];
+        for &action in &self.chosen {
+            let operator = &domain.operators[action as usize];
+            for &(fact, effect) in &operator.effects {
+                if self.problem.assumes_effect(action as usize, fact) {
+                    for value in [false, true] {
+                        unsettled[literal(fact, value)] |= effect != Effect::Makes(value);
+                    }
+                }
+            }
+            if self.keeps_progress(action) {
+                operator.progress.iter().flatten().for_each(|&fact| whole[fact.0 as usize] = true);
+            }
+        }
+        let settled = |fact: FactId, value| start.knows(fact, value) && !unsettled[literal(fact, value)];
+        let mut number = vec![u32::MAX; domain.domain().fact_count()];
+        let mut facts: Vec<FactId> = Vec::new();
+        let mut track = |fact: FactId| {
+            if number[fact.0 as usize] == u32::MAX {
+                number[fact.0 as usize] = facts.len() as u32;
+                facts.push(fact);
+            }
+        };
+        let goal: Vec<(FactId, bool)> =
+            self.goal.iter().copied().filter(|&(fact, value)| !settled(fact, value)).collect();
+        goal.iter().for_each(|&(fact, _)| track(fact));
+        for &action in &self.chosen {
+            for &(fact, value) in &domain.operators[action as usize].pre {
+                if !self.deferred(action, fact, value) && !settled(fact, value) {
+                    track(fact);
+                }
+            }
+            if self.keeps_progress(action) {
+                domain.operators[action as usize].progress.iter().flatten().for_each(|&fact| track(fact));
+            }
+        }
+        // Where only one value of a fact matters, the other one is the same as knowing nothing.
+        let bits = |fact: FactId, t: bool, f: bool| {
+            let whole = whole[fact.0 as usize];
+            match (t, f) {
+                (true, false) if !whole && !self.needed[literal(fact, true)] => (false, false),
+                (false, true) if !whole && !self.needed[literal(fact, false)] => (false, false),
+                both => both,
+            }
+        };
+        let renumber = |pre: Vec<(FactId, bool)>| {
+            let mut pre: Vec<(u32, bool)> =
+                pre.into_iter().map(|(fact, value)| (number[fact.0 as usize], value)).collect();
+            pre.sort_unstable();
+            pre
+        };
+        let specific_most = self.chosen.iter().map(|&action| domain.operators[action as usize].specificity).max();
+        let specific_most = specific_most.unwrap_or(0);
+        let ops = self.chosen.iter().map(|&action| {
+            let operator = &domain.operators[action as usize];
+            let pre = operator.pre.iter().copied();
+            let pre = pre.filter(|&(fact, value)| !self.deferred(action, fact, value) && !settled(fact, value));
+            let mut effects: Vec<(u32, bool, bool)> = Vec::with_capacity(operator.effects.len());
+            for &(fact, effect) in &operator.effects {
+                if number[fact.0 as usize] != u32::MAX && self.problem.assumes_effect(action as usize, fact) {
+                    let (t, f) = bits(fact, effect != Effect::Makes(false), effect != Effect::Makes(true));
+                    effects.push((number[fact.0 as usize], t, f));
+                }
+            }
+            effects.sort_unstable();
+            let progress = self.keeps_progress(action).then(|| {
+                let facts = operator.progress.iter().flatten().copied();
+                let facts = facts.filter(|&fact| self.problem.assumes_effect(action as usize, fact));
+                facts.map(|fact| number[fact.0 as usize]).collect()
+            });
+            let units = u128::from(self.problem.amounts.units[action as usize]);
+            let cost = (units << COST_SHIFT) + STEP + u128::from(specific_most - operator.specificity);
+            let pre = renumber(pre.collect());
+            let all = operator.pre.iter().filter(|&&(fact, value)| self.deferred(action, fact, value));
+            Op { action, cost, pre, effects, progress, deferred: all.map(|(fact, _)| *fact).collect() }
+        });
+        Task {
+            ops: ops.collect(),
+            start: facts.iter().map(|&fact| bits(fact, start.allows(fact, true), start.allows(fact, false))).collect(),
+            goal: renumber(goal.clone()),
+            facts: facts.len(),
+        }
+    }
+}

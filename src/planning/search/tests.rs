@@ -1,0 +1,215 @@
+//! The search against the plainest one, on thousands of small random domains.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use super::super::domain::{Action, Domain, Effect, FactId, Goal};
+use super::super::problem::{Limits, Problem};
+use super::super::state::{State, Truth};
+use super::super::validate::{replay, validate_in};
+use super::*;
+
+/// A random problem as plain data.
+#[derive(Clone, Debug)]
+struct Case {
+    actions: Vec<RawAction>,
+    start: Vec<u8>,
+    goals: Vec<(Vec<(u32, bool)>, i8)>,
+    doubted: Vec<(usize, u32)>,
+}
+
+#[derive(Clone, Debug)]
+struct RawAction {
+    pre: Vec<(u32, bool)>,
+    effects: Vec<(u32, u8)>,
+    cost: u8,
+    value: i8,
+    progress: Option<Vec<u32>>,
+    once: bool,
+}
+
+fn raw_action(facts: u32) -> impl Strategy<Value = RawAction> {
+    let pre = prop::collection::vec((0..facts, prop::bool::weighted(0.8)), 0..3);
+    let effects = prop::collection::vec((0..facts, 0u8..8), 1..4);
+    let progress = prop::option::weighted(0.4, prop::collection::vec(0..facts, 0..2));
+    (pre, effects, 0u8..5, -2i8..3, progress, prop::bool::weighted(0.5))
+        .prop_map(|(pre, effects, cost, value, progress, once)| RawAction { pre, effects, cost, value, progress, once })
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    (2u32..8).prop_flat_map(|facts| {
+        let goal = (prop::collection::vec((0..facts, prop::bool::weighted(0.85)), 1..4), -2i8..4);
+        (
+            prop::collection::vec(raw_action(facts), 1..9),
+            prop::collection::vec(0u8..8, facts as usize),
+            prop::collection::vec(goal, 1..4),
+            prop::collection::vec((0usize..9, 0..facts), 0..2),
+        )
+            .prop_map(|(actions, start, goals, doubted)| Case { actions, start, goals, doubted })
+    })
+}
+
+impl Case {
+    fn compile(&self) -> (super::super::domain::Compiled, State) {
+        let mut domain = Domain::new();
+        let facts: Vec<FactId> = (0..self.start.len()).map(|fact| domain.fact(&format!("f{fact}"))).collect();
+        for (index, raw) in self.actions.iter().enumerate() {
+            let mut action = Action::new(format!("a{index}"));
+            action.pre = raw.pre.iter().map(|&(fact, value)| (facts[fact as usize], value)).collect();
+            action.effects =
+                raw.effects.iter().map(|&(fact, effect)| (facts[fact as usize], written(effect))).collect();
+            action.cost = f64::from(raw.cost) / 10.0;
+            action.value = f64::from(raw.value) / 10.0;
+            action.needs_progress = raw.progress.is_some();
+            action.progress_exempt = raw.progress.iter().flatten().map(|&fact| facts[fact as usize]).collect();
+            if raw.once {
+                let ran = domain.fact(&format!("ran{index}"));
+                action.pre.push((ran, false));
+                action.effects.push((ran, Effect::Makes(true)));
+                action.progress_exempt.push(ran);
+            }
+            domain.actions.push(action);
+        }
+        for (index, (pre, value)) in self.goals.iter().enumerate() {
+            let pre = pre.iter().map(|&(fact, value)| (facts[fact as usize], value)).collect();
+            domain.goals.push(Goal { name: format!("g{index}"), pre, value: f64::from(*value) / 10.0 });
+        }
+        let mut start = State::all(domain.fact_count(), Truth::False);
+        for (&fact, &truth) in facts.iter().zip(&self.start) {
+            start.set(
+                fact,
+                [
+                    Truth::False,
+                    Truth::False,
+                    Truth::False,
+                    Truth::False,
+                    Truth::True,
+                    Truth::True,
+                    Truth::Open,
+                    Truth::Unknown,
+                ][truth as usize % 8],
+            );
+        }
+        // Marks may be set, open or undone too.
+        if self.start[0] % 4 == 3 {
+            for index in 0..self.actions.len() {
+                if let Some(ran) = domain.fact_id(&format!("ran{index}")) {
+                    start.set(ran, [Truth::True, Truth::Open, Truth::False][(index + self.goals.len()) % 3]);
+                    let last = domain.actions.len() - 1;
+                    if index % 2 == 0 {
+                        domain.actions[last]
+                            .effects
+                            .push((ran, if index % 4 == 0 { Effect::Makes(false) } else { Effect::Opens }));
+                    }
+                }
+            }
+        }
+        (domain.compile().expect("a good domain"), start)
+    }
+}
+
+fn written(effect: u8) -> Effect {
+    match effect {
+        0 | 1 => Effect::Makes(false),
+        2 => Effect::Opens,
+        _ => Effect::Makes(true),
+    }
+}
+
+fn run(cases: u32, test: impl Fn(Case) -> Result<(), TestCaseError>) {
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(7),
+        ..Config::default()
+    };
+    TestRunner::new(config).run(&case(), test).expect("every case holds");
+}
+
+#[test]
+fn every_plan_is_the_one_that_an_exhaustive_search_finds() {
+    run(6000, |case| {
+        let (compiled, start) = case.compile();
+        let mut problem = Problem::new(&compiled, start);
+        problem.no_longer_assumed =
+            case.doubted.iter().map(|&(action, fact)| (action % case.actions.len(), FactId(fact))).collect();
+        let mut best: Option<Plan> = None;
+        for goal in problem.goals() {
+            let expected = reference::search(&problem, goal, usize::MAX).expect("no bound");
+            match (plan_goal(&problem, goal), expected) {
+                (Outcome::Plan(plan), Some(expected)) => {
+                    prop_assert_eq!(&plan.actions(), &expected);
+                    prop_assert_eq!(validate_in(&problem, &plan), Ok(()));
+                    if best.as_ref().is_none_or(|best| plan.rank(best).is_lt()) {
+                        best = Some(plan);
+                    }
+                }
+                (Outcome::Unsolvable(_), None) => {}
+                (found, expected) => prop_assert!(false, "found {found:?}, expected {expected:?}"),
+            }
+        }
+        let found = plan(&problem);
+        let found = found.plan().map(|plan| (plan.goal, plan.actions()));
+        prop_assert_eq!(found, best.map(|plan| (plan.goal, plan.actions())));
+        Ok(())
+    });
+}
+
+#[test]
+fn reordering_actions_changes_no_cost() {
+    run(1000, |case| {
+        let (compiled, start) = case.compile();
+        let mut turned = compiled.domain().clone();
+        turned.actions.reverse();
+        turned.actions.iter_mut().for_each(|action| action.name = format!("renamed {}", action.name));
+        let turned = turned.compile().expect("a good domain");
+        for goal in 0..case.goals.len() {
+            let account = |compiled| {
+                let outcome = plan_goal(&Problem::new(compiled, start.clone()), goal);
+                outcome.plan().map(|plan| (plan.cost.to_bits(), plan.assumed, plan.steps.len()))
+            };
+            prop_assert_eq!(account(&compiled), account(&turned));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_limit_is_not_a_proof() {
+    // The eight facts must each be undone and redone like a counter, so the search is long.
+    let mut domain = Domain::new();
+    let facts: Vec<FactId> = (0..16).map(|fact| domain.fact(&format!("f{fact}"))).collect();
+    for bit in 0..16 {
+        let mut action = Action::new(format!("carry{bit}"));
+        action.pre = facts[..bit].iter().map(|&fact| (fact, true)).chain([(facts[bit], false)]).collect();
+        action.effects = facts[..bit].iter().map(|&fact| (fact, Effect::Makes(false))).collect();
+        action.effects.push((facts[bit], Effect::Makes(true)));
+        domain.actions.push(action);
+    }
+    let pre = facts.iter().map(|&fact| (fact, true)).collect();
+    domain.goals.push(Goal { name: "full".into(), pre, value: 0.0 });
+    let compiled = domain.compile().expect("a good domain");
+    let mut problem = Problem::new(&compiled, State::all(16, Truth::False));
+    problem.limits.stop = Some(&|| true);
+    assert!(matches!(plan(&problem), Outcome::LimitReached(Reached { limit: Limit::Time, .. })));
+    problem.limits = Limits { stop: None, memory_bytes_max: 4096 };
+    assert!(matches!(plan(&problem), Outcome::LimitReached(Reached { limit: Limit::Memory, .. })));
+}
+
+#[test]
+fn replays_refuse_what_is_no_plan() {
+    let mut domain = Domain::new();
+    let fact = domain.fact("f");
+    domain.actions.push(Action {
+        effects: vec![(fact, Effect::Makes(true))],
+        needs_progress: true,
+        ..Action::new("a")
+    });
+    domain.goals.push(Goal { name: "g".into(), pre: vec![(fact, true)], value: 0.0 });
+    let compiled = domain.compile().expect("a good domain");
+    let problem = Problem::new(&compiled, State::all(1, Truth::False));
+    assert!(replay(&problem, 0, &[0]).is_ok());
+    assert_eq!(replay(&problem, 0, &[]), Err(Fault::Requirement(0, (fact, true))));
+    assert_eq!(replay(&problem, 0, &[0, 0]), Err(Fault::NoProgress(1)));
+    assert_eq!(replay(&problem, 0, &[3]), Err(Fault::NoSuchAction(0)));
+}

@@ -24,20 +24,30 @@ macro_rules! codes {
 
 codes! {
     "alias-bomb": "aliases make the file expand past a million values",
+    "bad-duration": "something that is not a duration",
+    "bad-header": "a name that no HTTP header has",
     "bad-indentation": "a line begins in a column that does not fit",
+    "bad-type": "something that is not a type",
     "colon-in-text": "`: ` within a text without quotes",
     "comma-in-text": "a comma within brackets splits a text in two",
     "comment-in-text": "` #` within a text without quotes begins a comment",
     "duplicate-key": "a mapping has a key twice",
+    "duplicate-value": "a list that names a value twice",
     "escape-in-quotes": "a backslash in double quotes that is no escape",
     "file-not-found": "a file that is named is not there",
     "list-brackets": "`Person[]` where the language has `list<Person>`",
     "merge-key": "a YAML merge key (`<<`)",
+    "misplaced-question-mark": "a `?` on the wrong side",
+    "missing-argument": "a call that leaves out what is required",
+    "missing-body": "an action or tool without a body",
     "missing-colon": "a line without `: ` where a key is expected",
+    "missing-key": "a key that is required",
     "missing-space": "a `:` without a space after it",
+    "nested-too-deep": "bodies nested too deep",
     "non-finite-number": "infinity or not-a-number",
     "non-string-key": "a key that YAML does not read as a string",
     "not-utf8": "a file that is not UTF-8 text",
+    "one-word-command": "a command line in one word",
     "path-escapes": "a path that leads out of the project",
     "quotes-in-quotes": "quotes within quotes of the same kind",
     "several-documents": "more than one YAML document in a file",
@@ -49,13 +59,24 @@ codes! {
     "too-deep": "lists and mappings nested deeper than 64",
     "too-large": "a file of more than 4 MiB",
     "too-many-nodes": "a file with more than a million values",
+    "two-bodies": "an action with two bodies",
+    "two-forms": "one thing given in two ways",
     "unclosed-bracket": "a `[` or `{` that is not closed",
     "unclosed-quotes": "a quote that is not closed",
     "unknown-alias": "a YAML alias without its anchor",
+    "unknown-field": "a field that the type does not have",
+    "unknown-input": "an input that the agent does not have",
+    "unknown-key": "a key that is not known here",
+    "unknown-word": "a word that is not one of the choices",
+    "unnamed-list": "a list input without a name of its own",
     "unquoted-start": "a text that starts with a character of YAML's own",
     "unquoted-template": "a template without quotes",
+    "unreachable-branch": "a branch that is never reached",
     "unreadable-file": "a file that the system does not let us read",
+    "wrong-shape": "a value of the wrong shape",
+    "wrong-type": "a type that does not fit",
     "yaml-tag": "a YAML tag (`!x`)",
+    "yaml-trap": "something that YAML reads in another way than it looks",
 }
 
 /// The diagnostic of a name.
@@ -140,6 +161,32 @@ mod tests {
             assert!(!code.example().is_empty(), "`{name}.md` has an example in a fence under `## Example`");
             assert!(!code.cure().is_empty(), "`{name}.md` has the corrected text in a fence under `## Cure`");
             assert!(!code.summary.ends_with('.') && !code.summary.is_empty());
+        }
+    }
+
+    /// All Rust files of the library.
+    fn rust_files(folder: &std::path::Path, out: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                rust_files(&path, out);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                out.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn every_code_in_use_is_in_the_table() {
+        let call = r#"(?:Diagnostic::(?:error|warning)|SyntaxError::new)\(\s*"([^"]+)""#;
+        let call = regex::Regex::new(call).unwrap();
+        let mut files = Vec::new();
+        rust_files(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap();
+            for found in call.captures_iter(&text) {
+                assert!(find(&found[1]).is_some(), "`{}` of {} has no line in the table", &found[1], file.display());
+            }
         }
     }
 

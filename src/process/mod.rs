@@ -1,1 +1,37 @@
-//! The blackboard, the agent process and its loop.
+//! An agent process: its blackboard, and the loop that observes, plans and acts until a goal holds (runtime.md 3, 4).
+//!
+//! A [`Process`] owns its state and is driven by one task; what actions under way share with it (host, account, events)
+//! is in [`core::Core`]. Nothing here knows files or formats: [`host::Host`] is the program around it, [`event::Event`]
+//! what it tells, [`document::Document`] what it shows.
+
+pub mod blackboard;
+pub mod context;
+pub mod core;
+pub mod document;
+pub mod event;
+pub mod facts;
+pub mod host;
+pub mod index;
+pub mod kill;
+pub mod ledger;
+pub mod llm_call;
+pub mod process;
+pub mod scope;
+
+mod act;
+mod ask;
+mod decide;
+mod record;
+mod rules;
+
+pub use self::core::Core;
+pub use blackboard::{Blackboard, Bound};
+pub use context::ActionContext;
+pub use document::{Document, Status};
+pub use event::{Event, What};
+pub use host::{Host, Observer, RunSettings};
+pub use index::AgentIndex;
+pub use kill::Kill;
+pub use ledger::{Ledger, Used};
+pub use process::{Process, Start};
+pub use scope::{Marks, Scope};

@@ -76,6 +76,8 @@ pub struct Agent {
     pub validators: Validators,
     /// Its templates and exprs, compiled.
     pub templates: Arc<Templates>,
+    /// The exprs of the types' `rules`, by their text.
+    pub rules: IndexMap<String, ExprId>,
     /// `config`, as exprs and templates see it.
     pub config: Map<String, Value>,
     /// What a run starts from: as declared, or every type that some action requires and none outputs, each optional.

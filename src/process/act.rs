@@ -1,0 +1,167 @@
+//! One action: its inputs bound, its body performed and tried again, its output validated.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::time::Instant;
+
+use crate::action::{Failure, FailureKind};
+use crate::program::{Action, OnError};
+use crate::value::{Tags, Valid};
+
+use super::blackboard::Bound;
+use super::context::{ActionContext, CallLog, guarded};
+use super::core::Core;
+use super::event::What;
+use super::llm_call::millis;
+use super::scope::Scope;
+
+/// An action that was performed, not yet recorded.
+pub(super) struct Performed {
+    /// Its index.
+    pub(super) action: usize,
+    /// What its inputs were bound to.
+    pub(super) bound: Vec<Bound>,
+    /// The objects it gave, or the failure for good.
+    pub(super) result: Result<Vec<Valid>, Failure>,
+    /// The failure that `on_error` made good with its output.
+    pub(super) recovered_from: Option<Failure>,
+    /// Tries.
+    pub(super) attempts: u32,
+    /// When it began, RFC 3339.
+    pub(super) started_at: String,
+    /// How long it took.
+    pub(super) ms: u64,
+    /// What its calls left behind.
+    pub(super) log: CallLog,
+}
+
+/// Performs an action on the blackboard as `scope` has it.
+pub(super) async fn perform(core: Arc<Core>, scope: Scope, index: usize) -> Performed {
+    let agent = core.agent.clone();
+    let action = &agent.actions[index];
+    let (started_at, started) = (core.host.world().now().to_string(), Instant::now());
+    let log: Arc<Mutex<CallLog>> = Arc::default();
+    let bound = scope.board.bind(&action.inputs);
+    let missing = bound.is_none();
+    let bound = bound.unwrap_or_default();
+    core.emit(|| What::ActionStarted { action: action.name.clone(), inputs: named_types(&scope, action, &bound) });
+    let (result, attempts) = if missing {
+        (Err(Failure::new(FailureKind::Error, "an input is missing")), 0)
+    } else {
+        let scope = scope.with_inputs(&action.inputs, &bound);
+        tokio::select! {
+            biased;
+            () = core.kill.killed() => (Err(Failure::new(FailureKind::Killed, "the process was killed")), 1),
+            done = attempts(&core, &scope, action, &log) => done,
+        }
+    };
+    let (result, recovered_from) = recover(&core, action, result);
+    let log = std::mem::take(&mut *log.lock().unwrap_or_else(PoisonError::into_inner));
+    Performed { action: index, bound, result, recovered_from, attempts, started_at, ms: millis(started.elapsed()), log }
+}
+
+/// Names and types of what the inputs are bound to, for the event.
+fn named_types(scope: &Scope, action: &Action, bound: &[Bound]) -> Vec<(String, String)> {
+    let type_name = |at: &usize| scope.board.get(*at).map(|object| scope.agent.types.name(object.type_id).to_owned());
+    let described = action.inputs.iter().zip(bound).filter_map(|(input, bound)| {
+        let of = match bound {
+            Bound::One(at) => type_name(at)?,
+            Bound::All(all) => format!("{} of {}", all.len(), scope.agent.types.name(input.type_id)),
+            Bound::Absent => return None,
+        };
+        Some((input.name.clone(), of))
+    });
+    described.collect()
+}
+
+/// Tries the body as often as `retry` says; returns the last result and the number of tries.
+async fn attempts(
+    core: &Arc<Core>,
+    scope: &Scope,
+    action: &Action,
+    log: &Arc<Mutex<CallLog>>,
+) -> (Result<Vec<Valid>, Failure>, u32) {
+    if let Some(delay) = action.delay {
+        tokio::time::sleep(delay).await;
+    }
+    let mut pause = action.retry.backoff.min(action.retry.max);
+    let mut attempt = 1;
+    loop {
+        let failure = match once(core, scope, action, log).await {
+            Ok(objects) => return (Ok(objects), attempt),
+            Err(failure) => failure,
+        };
+        if attempt >= action.retry.attempts || !may_pass(failure.kind) {
+            return (Err(failure), attempt);
+        }
+        core.emit(|| What::Retrying {
+            action: action.name.clone(),
+            what: "action".into(),
+            message: failure.message.clone(),
+            wait_ms: millis(pause),
+        });
+        tokio::time::sleep(pause).await;
+        let longer = pause.as_secs_f64() * action.retry.multiplier.max(1.0);
+        pause = std::time::Duration::try_from_secs_f64(longer).unwrap_or(action.retry.max).min(action.retry.max);
+        attempt += 1;
+    }
+}
+
+/// Whether trying again may help.
+fn may_pass(kind: FailureKind) -> bool {
+    !matches!(kind, FailureKind::Limit | FailureKind::Killed | FailureKind::Guardrail | FailureKind::Permission)
+}
+
+/// Performs the body once, under the action's timeout, and validates what it gives.
+async fn once(
+    core: &Arc<Core>,
+    scope: &Scope,
+    action: &Action,
+    log: &Arc<Mutex<CallLog>>,
+) -> Result<Vec<Valid>, Failure> {
+    let cx = ActionContext {
+        core: core.clone(),
+        action: Arc::from(action.name.as_str()),
+        scope: scope.clone(),
+        output: action.output.clone(),
+        log: log.clone(),
+        deadline: action.timeout.map(|timeout| Instant::now() + timeout),
+    };
+    let performed = guarded(&*action.body, &cx);
+    let value = match action.timeout {
+        None => performed.await?,
+        Some(timeout) => tokio::time::timeout(timeout, performed).await.unwrap_or_else(|_| {
+            let message = format!("`{}` did not end within {} s", action.name, timeout.as_secs_f64());
+            Err(Failure::new(FailureKind::Timeout, message))
+        })?,
+    };
+    validated(core, action, value)
+}
+
+/// The objects of an action's value.
+fn validated(core: &Core, action: &Action, value: serde_json::Value) -> Result<Vec<Valid>, Failure> {
+    let agent = &core.agent;
+    agent.validators.validate_output(&action.output, value, &**agent, Tags::Inferred).map_err(|violations| {
+        let listed: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        let output = action.output.describe(&agent.types);
+        Failure::new(FailureKind::Validation, format!("the output is no `{output}`: {}", listed.join("; ")))
+    })
+}
+
+/// Puts the output of `on_error` in the place of a failure, where one is given.
+fn recover(
+    core: &Core,
+    action: &Action,
+    result: Result<Vec<Valid>, Failure>,
+) -> (Result<Vec<Valid>, Failure>, Option<Failure>) {
+    let failure = match result {
+        Ok(objects) => return (Ok(objects), None),
+        Err(failure) => failure,
+    };
+    match &action.on_error {
+        OnError::Output(value) if !matches!(failure.kind, FailureKind::Limit | FailureKind::Killed) => {
+            (validated(core, action, value.clone()), Some(failure))
+        }
+        OnError::Output(_) | OnError::Replan | OnError::Fail => (Err(failure), None),
+    }
+}

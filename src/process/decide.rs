@@ -1,0 +1,208 @@
+//! What to do next: the plan of this round, or why there is none.
+
+use crate::decl::workflow::PlannerKind;
+use crate::planning::{self, FactId, Outcome, Plan, Problem, Supplier};
+
+use super::facts::{self, Facts};
+use super::process::Process;
+use super::scope::Scope;
+
+/// What was seen at the beginning of a round.
+pub(super) struct Seen {
+    pub(super) scope: Scope,
+    pub(super) facts: Facts,
+}
+
+/// What is done next.
+pub(super) enum Decision {
+    /// These operators of the domain are performed; with the plan that says so, if one does.
+    Act(Vec<usize>, Option<Plan>),
+    /// This condition is asked first, because the first step hangs on it.
+    Ask(usize),
+    /// Nothing is left to do, and nothing is missing.
+    Done,
+    /// There is no way.
+    Stuck(String),
+    /// A cost or value is wrong.
+    Wrong(String),
+}
+
+/// An effect that did not come, and the state of the blackboard since when it is not assumed any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Disappointment {
+    pub(super) operator: usize,
+    pub(super) fact: FactId,
+    /// [`Process::changes`] when it was noticed; once there are more, it may be tried again.
+    pub(super) changes: u64,
+}
+
+impl Process {
+    /// Reads the facts from the blackboard.
+    pub(super) fn observe(&mut self) -> Seen {
+        let scope = self.scope();
+        let facts = facts::read(&scope);
+        self.note_disappointments(&facts);
+        Seen { scope, facts }
+    }
+
+    /// Effects that the last step was to bring and did not are no longer assumed while nothing else changes.
+    fn note_disappointments(&mut self, facts: &Facts) {
+        let changes = self.changes;
+        self.disappointments.retain(|disappointment| disappointment.changes == changes);
+        for (operator, fact, value) in std::mem::take(&mut self.expected) {
+            if !facts.state.knows(fact, value) {
+                self.disappointments.push(Disappointment { operator, fact, changes });
+            }
+        }
+    }
+
+    /// The goal that holds now: of several the one worth most, then the first.
+    pub(super) fn reached(&self, seen: &Seen) -> Option<usize> {
+        let domain = self.domain.domain();
+        let holds = |goal: &usize| seen.facts.state.holds_strictly(&domain.goals[*goal].pre);
+        let goals = self.considered_goals().filter(holds);
+        let worth = |goal: usize| {
+            let declared = &self.goals[goal];
+            facts::number(&seen.scope, declared.value, "value", &declared.name).unwrap_or(0.0)
+        };
+        goals
+            .map(|goal| (goal, worth(goal)))
+            .reduce(|best, next| if next.1 > best.1 { next } else { best })
+            .map(|(goal, _)| goal)
+    }
+
+    /// The goals that this run is about.
+    pub(super) fn considered_goals(&self) -> impl Iterator<Item = usize> + '_ {
+        let all = 0..self.domain.domain().goals.len();
+        all.filter(|goal| self.only_goals.as_ref().is_none_or(|only| only.contains(goal)))
+    }
+
+    /// Finds the best plan, or the best action, of this round.
+    pub(super) fn decide(&self, seen: &Seen) -> Decision {
+        let domain = self.domain.clone();
+        let problem = match self.problem(&domain, seen) {
+            Ok(problem) => problem,
+            Err(why) => return Decision::Wrong(why),
+        };
+        match self.core().agent.planner {
+            PlannerKind::Goap => self.by_plan(&problem, seen),
+            PlannerKind::Utility => self.by_utility(&problem),
+            PlannerKind::Hybrid => match self.by_plan(&problem, seen) {
+                Decision::Stuck(_) => self.by_utility(&problem),
+                decision => decision,
+            },
+            PlannerKind::Supervisor => Decision::Wrong("not supported yet: `planner: supervisor`".to_owned()),
+        }
+    }
+
+    /// The planner's question of this round.
+    pub(super) fn problem<'a>(&self, domain: &'a planning::Compiled, seen: &Seen) -> Result<Problem<'a>, String> {
+        let mut problem = Problem::new(domain, seen.facts.state.clone());
+        problem.only_goals.clone_from(&self.only_goals);
+        problem.excluded = self.excluded();
+        problem.no_longer_assumed = self.disappointments.iter().map(|of| (of.operator, of.fact)).collect();
+        if !self.core().index.has_number_exprs {
+            return Ok(problem);
+        }
+        let agent = &self.core().agent;
+        let (mut costs, mut values) = (Vec::new(), Vec::new());
+        for action in agent.operators.iter().filter_map(|action| agent.actions.get(*action)) {
+            costs.push(facts::number(&seen.scope, action.cost, "cost", &action.name)?);
+            values.push(facts::number(&seen.scope, action.value, "value", &action.name)?);
+        }
+        let goals = self.goals.iter().map(|goal| facts::number(&seen.scope, goal.value, "value", &goal.name));
+        let goal_values: Vec<f64> = goals.collect::<Result<_, _>>()?;
+        let problem = problem.with_costs(&costs).and_then(|problem| problem.with_values(&values));
+        problem.and_then(|problem| problem.with_goal_values(&goal_values)).map_err(|why| why.to_string())
+    }
+
+    /// Operators of actions that are out, and of those that a trigger has run for the newest object already.
+    fn excluded(&self) -> Vec<usize> {
+        let newest = self.board.last().map(|(at, _)| at);
+        let is_out = |action: usize| {
+            self.out.contains(&action) || self.triggered.get(action).is_some_and(|by| by.is_some() && *by == newest)
+        };
+        let operators = self.core().agent.operators.iter().enumerate();
+        operators.filter(|(_, action)| is_out(**action)).map(|(operator, _)| operator).collect()
+    }
+
+    fn by_plan(&self, problem: &Problem<'_>, seen: &Seen) -> Decision {
+        let plan = match planning::plan(problem) {
+            Outcome::Plan(plan) => plan,
+            Outcome::Unsolvable(_) => return Decision::Stuck(self.why_unreachable(problem)),
+            Outcome::LimitReached(_) => {
+                return Decision::Stuck("no plan was found within the planner's memory".to_owned());
+            }
+        };
+        if !plan.hangs_on().is_empty() {
+            return self.open_first_step(&plan, seen);
+        }
+        let steps = self.ready(&plan, problem);
+        Decision::Act(steps, Some(plan))
+    }
+
+    /// A plan that begins with an open fact: a condition to ask, or the end.
+    fn open_first_step(&self, plan: &Plan, seen: &Seen) -> Decision {
+        for (fact, _) in plan.hangs_on() {
+            if let Some((_, condition)) = seen.facts.to_ask.iter().find(|(open, _)| open == fact) {
+                return Decision::Ask(*condition);
+            }
+        }
+        let names: Vec<&str> = plan.hangs_on().iter().map(|(fact, _)| self.domain.domain().fact_name(*fact)).collect();
+        Decision::Stuck(format!("every plan begins with what is not known: {}", crate::decl::read::listed(&names)))
+    }
+
+    /// The steps that can run now: the first, and under `concurrency` others that depend on no step of the plan.
+    fn ready(&self, plan: &Plan, problem: &Problem<'_>) -> Vec<usize> {
+        let Some(first) = plan.steps.first() else { return Vec::new() };
+        let at_once = self.core().agent.concurrency.max(1) as usize;
+        let mut ready = vec![first.action];
+        if at_once == 1 || !self.is_independent(first.action) {
+            return ready;
+        }
+        for step in &plan.steps[1..] {
+            let from_start = step.relies_on.iter().all(|support| support.supplier == Supplier::Start);
+            let now = from_start && step.assumes.is_empty() && planning::applicable_now(problem, step.action);
+            if now && self.is_independent(step.action) && !ready.contains(&step.action) && ready.len() < at_once {
+                ready.push(step.action);
+            }
+        }
+        ready
+    }
+
+    /// Whether an action takes nothing away from those beside it.
+    fn is_independent(&self, operator: usize) -> bool {
+        let agent = &self.core().agent;
+        let action = agent.operators.get(operator).and_then(|action| agent.actions.get(*action));
+        action.is_some_and(|action| !action.clear_blackboard && action.hide.is_empty() && action.trigger.is_none())
+    }
+
+    fn by_utility(&self, problem: &Problem<'_>) -> Decision {
+        if let Some(operator) = planning::utility_step(problem) {
+            return Decision::Act(vec![operator], None);
+        }
+        if self.considered_goals().next().is_none() {
+            return Decision::Done;
+        }
+        Decision::Stuck(self.why_unreachable(problem))
+    }
+
+    /// Why no goal can be reached, leaf first.
+    fn why_unreachable(&self, problem: &Problem<'_>) -> String {
+        let goals = problem.goals();
+        if goals.is_empty() {
+            return "there is no goal to plan for".to_owned();
+        }
+        let mut reasons: Vec<String> = Vec::new();
+        for goal in goals {
+            let name = &self.domain.domain().goals[goal].name;
+            let missing = planning::explain::unreachable(problem, goal);
+            let because: Vec<&str> = missing.iter().map(|missing| missing.because.as_str()).collect();
+            reasons.push(match because.is_empty() {
+                true => format!("no plan reaches `{name}`"),
+                false => format!("no plan reaches `{name}`: {}", because.join("; ")),
+            });
+        }
+        reasons.join(". ")
+    }
+}

@@ -1,0 +1,198 @@
+//! What happens in a process, as one closed list: the contract with journals, terminals and other programs.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version of the JSON form; it grows when a reader of the older form could be misled.
+pub const EVENT_VERSION: u32 = 1;
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// [`EVENT_VERSION`].
+    pub v: u32,
+    /// Its number among the events of its process, from 1.
+    pub seq: u64,
+    /// When, RFC 3339.
+    pub at: String,
+    /// The process's id.
+    pub process: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What may happen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum What {
+    /// The process exists.
+    ProcessCreated {
+        /// The agent.
+        agent: String,
+        /// The process it belongs to.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        parent: Option<String>,
+    },
+    /// There is a plan, the first or one that differs from the rest of the one before.
+    Planned {
+        /// The goal.
+        goal: String,
+        /// The actions to run, in order.
+        steps: Vec<String>,
+        /// Sum of their costs.
+        cost: f64,
+        /// Whether another plan was in force before.
+        replanned: bool,
+    },
+    /// An action begins.
+    ActionStarted {
+        /// The action.
+        action: String,
+        /// Names and types of the objects it takes.
+        inputs: Vec<(String, String)>,
+    },
+    /// A model is asked.
+    LlmRequest {
+        /// The action or condition.
+        action: String,
+        /// `provider/id`.
+        model: String,
+        /// The call's number within the action, from 1.
+        call: u32,
+        /// The system message.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        system: Option<String>,
+        /// The messages.
+        messages: Vec<Value>,
+    },
+    /// A piece of a reply.
+    LlmDelta {
+        /// The action or condition.
+        action: String,
+        /// The piece; empty when the call is made again and what came so far is void.
+        text: String,
+        /// Whether it is thinking.
+        thinking: bool,
+    },
+    /// A model has answered.
+    LlmReply {
+        /// The action or condition.
+        action: String,
+        /// `provider/id`.
+        model: String,
+        /// The text.
+        text: String,
+        /// Tokens sent.
+        input_tokens: u64,
+        /// Tokens received.
+        output_tokens: u64,
+        /// US dollars.
+        cost_usd: f64,
+        /// How long it took, in milliseconds.
+        ms: u64,
+    },
+    /// A tool is called.
+    ToolCalled {
+        /// The action.
+        action: String,
+        /// The tool.
+        tool: String,
+        /// The arguments.
+        arguments: Value,
+    },
+    /// A tool has answered.
+    ToolResult {
+        /// The action.
+        action: String,
+        /// The tool.
+        tool: String,
+        /// Whether it did what it should.
+        ok: bool,
+        /// The result, or what went wrong.
+        result: Value,
+        /// How long it took, in milliseconds.
+        ms: u64,
+    },
+    /// An object is on the blackboard.
+    ObjectAdded {
+        /// Its position.
+        object: usize,
+        /// Its type.
+        r#type: String,
+        /// The name it is bound under.
+        name: Option<String>,
+        /// Its value.
+        value: Value,
+    },
+    /// An object is no longer visible.
+    ObjectHidden {
+        /// Its position.
+        object: usize,
+    },
+    /// Something failed and is tried again.
+    Retrying {
+        /// The action or condition.
+        action: String,
+        /// What failed: `action`, `llm` or `reply`.
+        what: String,
+        /// Why.
+        message: String,
+        /// The pause before the next try, in milliseconds.
+        wait_ms: u64,
+    },
+    /// A condition was asked of a model.
+    ConditionAnswered {
+        /// The condition.
+        condition: String,
+        /// `true`, `false`, or null for unknown.
+        holds: Option<bool>,
+        /// How sure the model is, 0 to 1.
+        confidence: f64,
+        /// Why.
+        why: String,
+    },
+    /// An action has ended.
+    ActionFinished {
+        /// The action.
+        action: String,
+        /// A status of the history.
+        status: String,
+        /// Tries.
+        attempts: u32,
+        /// How long it took, in milliseconds.
+        ms: u64,
+        /// What went wrong.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        message: Option<String>,
+    },
+    /// The process has ended.
+    Finished {
+        /// Its status.
+        status: String,
+        /// The goal that was reached.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        goal: Option<String>,
+        /// What went wrong.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        message: Option<String>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_flat_versioned_object_and_reads_back() {
+        let what = What::Planned { goal: "g".into(), steps: vec!["a".into()], cost: 0.5, replanned: false };
+        let event = Event { v: EVENT_VERSION, seq: 2, at: "2025-01-01T00:00:00Z".into(), process: "P1".into(), what };
+        let json = serde_json::to_value(&event).unwrap();
+        let expected = json!({"v": 1, "seq": 2, "at": "2025-01-01T00:00:00Z", "process": "P1",
+            "event": "planned", "goal": "g", "steps": ["a"], "cost": 0.5, "replanned": false});
+        assert_eq!(json, expected);
+        assert_eq!(serde_json::from_value::<Event>(json).unwrap(), event);
+    }
+}

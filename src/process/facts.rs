@@ -1,0 +1,82 @@
+//! From the blackboard to the planner's facts (runtime.md 1).
+
+use crate::planning::{FactId, State, Truth as Known};
+use crate::program::{Fact, Number};
+use crate::prompt::Truth;
+
+use super::scope::Scope;
+
+/// The facts at one moment.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Their truth.
+    pub state: State,
+    /// Facts that are open because a condition has yet to be asked of a model, with that condition.
+    pub to_ask: Vec<(FactId, usize)>,
+}
+
+/// Reads all facts of the agent's domain.
+pub fn read(scope: &Scope) -> Facts {
+    let mut state = State::all(scope.agent.facts.len(), Known::False);
+    let mut to_ask = Vec::new();
+    for (at, fact) in scope.agent.facts.iter().enumerate() {
+        let id = FactId(at as u32);
+        let mut known = one(scope, fact);
+        if let Some(condition) = scope.take_hangs_on()
+            && known == Known::Unknown
+        {
+            known = Known::Open;
+            to_ask.push((id, condition));
+        }
+        if known != Known::False {
+            state.set(id, known);
+        }
+    }
+    Facts { state, to_ask }
+}
+
+fn one(scope: &Scope, fact: &Fact) -> Known {
+    let board = &scope.board;
+    match fact {
+        Fact::Has { type_id, count } => Known::known(board.count(*type_id) >= *count as usize),
+        Fact::HasNamed { name, type_id } => Known::known(board.named(name, *type_id).is_some()),
+        Fact::Ran(action) => Known::known(scope.marks.ran.get(*action).copied().unwrap_or(false)),
+        Fact::Newest(type_id) => {
+            Known::known(board.last().is_some_and(|(_, object)| board.is_a(object.type_id, *type_id)))
+        }
+        Fact::In(_) => Known::False,
+        Fact::Condition(condition) => known(scope.condition(*condition)),
+        Fact::Expr(expr) => known(scope.agent.templates.truth(*expr, scope)),
+    }
+}
+
+fn known(truth: Truth) -> Known {
+    match truth {
+        Truth::True => Known::True,
+        Truth::False => Known::False,
+        Truth::Unknown => Known::Unknown,
+    }
+}
+
+/// A cost or value of this round; what mentions an object that is not there yet counts 0.
+///
+/// # Errors
+/// Says what is wrong: no number, a cost below zero, a failing expr.
+pub fn number(scope: &Scope, number: Number, what: &str, of: &str) -> Result<f64, String> {
+    let expr = match number {
+        Number::Fixed(value) => return Ok(value),
+        Number::Expr(expr) => expr,
+    };
+    let value = match scope.agent.templates.eval(expr, scope) {
+        Ok(value) => value,
+        Err(error) if error.is_undefined => return Ok(0.0),
+        Err(error) => return Err(format!("the {what} of `{of}`: {error}")),
+    };
+    let Some(value) = value.as_f64() else {
+        return Err(format!("the {what} of `{of}` is `{value}`, expected a number"));
+    };
+    if what == "cost" && value < 0.0 {
+        return Err(format!("the cost of `{of}` is {value}; a cost is not below zero"));
+    }
+    Ok(value)
+}

@@ -1,0 +1,78 @@
+//! What a process needs of the program around it. `engine` implements it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use crate::action::Failure;
+use crate::llm::{Catalog, Llm};
+use crate::program::Agent;
+use crate::world::World;
+
+use super::event::Event;
+use super::index::AgentIndex;
+
+/// The program around a process.
+pub trait Host: Send + Sync {
+    /// The provider of this name.
+    ///
+    /// # Errors
+    /// Says why there is none.
+    fn provider(&self, name: &str) -> Result<Arc<dyn Llm>, String>;
+
+    /// Another agent of the program, with its tables.
+    fn agent(&self, name: &str) -> Option<(Arc<Agent>, Arc<AgentIndex>)>;
+
+    /// Prices and abilities of models.
+    fn catalog(&self) -> &Catalog;
+
+    /// Files, clock and ids.
+    fn world(&self) -> &dyn World;
+
+    /// Refuses unless `permission` is granted for `subject` (runtime.md 8); may ask a person.
+    ///
+    /// # Errors
+    /// A failure of kind `permission`.
+    fn permit(&self, permission: &str, subject: &str, run: &RunSettings) -> Result<(), Failure>;
+
+    /// Asks a person to agree.
+    ///
+    /// # Errors
+    /// A failure of kind `permission` when there is no one to ask, or they say no.
+    fn confirm(&self, question: &str, run: &RunSettings) -> Result<(), Failure>;
+}
+
+/// Hears of everything that happens.
+pub type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// What a run sets for its process and all sub-processes.
+#[derive(Clone, Default)]
+pub struct RunSettings {
+    /// What would write, send or execute shows its arguments and returns a stub.
+    pub dry_run: bool,
+    /// Confirmations are given.
+    pub yes: bool,
+    /// Answers for all models, as under `--script`.
+    pub script: Option<Arc<dyn Llm>>,
+    /// Models by role (`--llm ROLE=MODEL`).
+    pub models: IndexMap<String, String>,
+    /// Replies come in pieces, as events.
+    pub stream: bool,
+    /// The system message says which day it is; left out in tests.
+    pub date_line: bool,
+    /// Hears of everything that happens.
+    pub observer: Option<Observer>,
+}
+
+impl fmt::Debug for RunSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunSettings")
+            .field("dry_run", &self.dry_run)
+            .field("yes", &self.yes)
+            .field("script", &self.script.is_some())
+            .field("models", &self.models)
+            .field("stream", &self.stream)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,184 @@
+//! What a process has used up, against its limits (runtime.md 3).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+
+use crate::action::{Failure, FailureKind};
+use crate::llm::Usage;
+use crate::program::Limits;
+
+/// What was used so far, sub-processes included.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Used {
+    /// Actions that were begun.
+    pub actions: u64,
+    /// Plans that differ from the rest of the one before.
+    pub replans: u64,
+    /// Calls to models.
+    pub llm_calls: u64,
+    /// Calls to tools.
+    pub tool_calls: u64,
+    /// Tokens sent.
+    pub input_tokens: u64,
+    /// Tokens received.
+    pub output_tokens: u64,
+    /// US dollars.
+    pub cost_usd: f64,
+}
+
+/// The account of one process; what a sub-process uses is on its parent's account too.
+#[derive(Debug)]
+pub struct Ledger {
+    limits: Limits,
+    started: Instant,
+    used: Mutex<Used>,
+    parent: Option<Arc<Ledger>>,
+}
+
+/// What is about to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// An action.
+    Action,
+    /// A call to a model.
+    LlmCall,
+}
+
+impl Ledger {
+    /// Opens an account.
+    pub fn new(limits: Limits, parent: Option<Arc<Ledger>>) -> Ledger {
+        Ledger { limits, started: Instant::now(), used: Mutex::new(Used::default()), parent }
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// What was used so far.
+    pub fn used(&self) -> Used {
+        *self.lock()
+    }
+
+    /// Time since the account was opened.
+    pub fn elapsed(&self) -> std::time::Duration {
+        self.started.elapsed()
+    }
+
+    /// Refuses what is next when a limit of the process, or of one it belongs to, is reached.
+    ///
+    /// # Errors
+    /// A failure of kind `limit` with the figure.
+    pub fn check(&self, next: Next) -> Result<(), Failure> {
+        if let Some(message) = self.exceeded(next) {
+            return Err(Failure::new(FailureKind::Limit, message));
+        }
+        match &self.parent {
+            Some(parent) => parent.check(next),
+            None => Ok(()),
+        }
+    }
+
+    fn exceeded(&self, next: Next) -> Option<String> {
+        let (used, limits) = (self.used(), &self.limits);
+        let tokens = used.input_tokens + used.output_tokens;
+        if next == Next::Action && used.actions + used.replans >= limits.actions {
+            let replans = if used.replans == 0 { String::new() } else { format!(", {} replans", used.replans) };
+            return Some(format!(
+                "the limit of {} actions is reached ({} actions{replans})",
+                limits.actions, used.actions
+            ));
+        }
+        if used.cost_usd > 0.0 && used.cost_usd >= limits.cost {
+            return Some(format!("the limit on cost of ${} is reached (${:.4} used)", limits.cost, used.cost_usd));
+        }
+        if tokens > 0 && tokens >= limits.tokens {
+            return Some(format!("the limit of {} tokens is reached ({tokens} used)", limits.tokens));
+        }
+        let calls = limits.llm_calls.filter(|most| next == Next::LlmCall && used.llm_calls >= *most);
+        if let Some(most) = calls {
+            return Some(format!("the limit of {most} LLM calls is reached"));
+        }
+        let time = limits.time.filter(|most| self.elapsed() >= *most)?;
+        Some(format!("the limit on time of {} s is reached", time.as_secs_f64()))
+    }
+
+    /// Puts one call to a model on the account.
+    pub fn charge_llm(&self, usage: &Usage, cost_usd: f64) {
+        self.each(&|used| {
+            used.llm_calls += 1;
+            used.input_tokens += usage.input_tokens;
+            used.output_tokens += usage.output_tokens;
+            used.cost_usd += cost_usd;
+        });
+    }
+
+    /// Puts one action on the account.
+    pub fn charge_action(&self) {
+        self.each(&|used| used.actions += 1);
+    }
+
+    /// Puts one replan on the account.
+    pub fn charge_replan(&self) {
+        self.each(&|used| used.replans += 1);
+    }
+
+    /// Puts one call to a tool on the account.
+    pub fn charge_tool(&self) {
+        self.each(&|used| used.tool_calls += 1);
+    }
+
+    fn each(&self, change: &dyn Fn(&mut Used)) {
+        change(&mut self.lock());
+        if let Some(parent) = &self.parent {
+            parent.each(change);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_sub_process_draws_on_its_parents_account() {
+        let parent = Arc::new(Ledger::new(Limits { tokens: 100, ..Limits::default() }, None));
+        let child = Ledger::new(Limits::default(), Some(parent.clone()));
+        child.charge_llm(&Usage { input_tokens: 60, output_tokens: 40, ..Usage::default() }, 0.5);
+        assert_eq!(parent.used().cost_usd, 0.5);
+        let failure = child.check(Next::LlmCall).unwrap_err();
+        assert_eq!(
+            (failure.kind, failure.message.as_str()),
+            (FailureKind::Limit, "the limit of 100 tokens is reached (100 used)")
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_limit_is_told_with_its_figure() {
+        let limits = Limits { actions: 2, cost: 1.0, llm_calls: Some(1), ..Limits::default() };
+        let ledger = Ledger::new(limits, None);
+        assert!(ledger.check(Next::Action).is_ok());
+        ledger.charge_action();
+        ledger.charge_replan();
+        assert_eq!(
+            ledger.check(Next::Action).unwrap_err().message,
+            "the limit of 2 actions is reached (1 actions, 1 replans)"
+        );
+        assert!(ledger.check(Next::LlmCall).is_ok());
+        ledger.charge_llm(&Usage::default(), 0.0);
+        assert_eq!(ledger.check(Next::LlmCall).unwrap_err().message, "the limit of 1 LLM calls is reached");
+        ledger.charge_llm(&Usage::default(), 1.0);
+        assert_eq!(
+            ledger.check(Next::LlmCall).unwrap_err().message,
+            "the limit on cost of $1 is reached ($1.0000 used)"
+        );
+        let timed = Ledger::new(Limits { time: Some(std::time::Duration::from_secs(5)), ..Limits::default() }, None);
+        tokio::time::advance(std::time::Duration::from_secs(6)).await;
+        assert_eq!(timed.check(Next::Action).unwrap_err().message, "the limit on time of 5 s is reached");
+    }
+}

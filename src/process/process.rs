@@ -1,0 +1,375 @@
+//! The process itself: its state, and the loop.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use serde_json::Value;
+
+use crate::action::{Failure, FailureKind};
+use crate::planning::{self, FactId, Plan, Supplier};
+use crate::program::{Goal, Number};
+use crate::value::{Output, OutputKind, TypeId};
+
+use super::act::perform;
+use super::ask;
+use super::blackboard::Blackboard;
+use super::core::Core;
+use super::decide::{Decision, Disappointment};
+use super::document::{BoardEntry, Document, FailureNote, HistoryEntry, Status, Typed, UsageTotals};
+use super::event::What;
+use super::ledger::Next;
+use super::scope::{Marks, Scope};
+
+/// An object that a process starts from, validated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Given {
+    /// Its concrete type.
+    pub type_id: TypeId,
+    /// The name it is bound under.
+    pub name: Option<String>,
+    /// Its value.
+    pub value: Value,
+}
+
+/// What a process starts with.
+#[derive(Clone, Debug, Default)]
+pub struct Start {
+    /// Objects for the blackboard, oldest first.
+    pub given: Vec<Given>,
+    /// The one goal to reach, by name; all of them otherwise.
+    pub goal: Option<String>,
+    /// The type of the result: goals that output it, or a goal made for it.
+    pub returns: Option<TypeId>,
+}
+
+/// One run of an agent.
+pub struct Process {
+    core: Arc<Core>,
+    pub(super) status: Status,
+    pub(super) board: Arc<Blackboard>,
+    pub(super) marks: Arc<Marks>,
+    /// How often the blackboard or a condition has changed.
+    pub(super) changes: u64,
+    /// The planning domain: the agent's, or one with the goal of `returns`.
+    pub(super) domain: Arc<planning::Compiled>,
+    /// The goals of the domain, in its order.
+    pub(super) goals: Vec<Goal>,
+    /// The goals that this run is about, by position; all of them when `None`.
+    pub(super) only_goals: Option<Vec<usize>>,
+    /// Actions that have failed for good.
+    pub(super) out: Vec<usize>,
+    /// The first failure after which another way was sought.
+    pub(super) first_failure: Option<(String, Failure)>,
+    /// Facts that the last step was to bring: operator, fact, value.
+    pub(super) expected: Vec<(usize, FactId, bool)>,
+    /// Effects that did not come.
+    pub(super) disappointments: Vec<Disappointment>,
+    /// By action: the object that its trigger has run for last.
+    pub(super) triggered: Vec<Option<usize>>,
+    /// By action: the objects of its last run.
+    pub(super) produced: Vec<Vec<usize>>,
+    /// The first plan, and each that differs from the rest of the one before.
+    plans: Vec<Vec<String>>,
+    /// What is left of the plan in force, as operators.
+    rest: Vec<usize>,
+    pub(super) history: Vec<HistoryEntry>,
+    /// The goal that was reached.
+    pub(super) goal: Option<usize>,
+    pub(super) result: Option<Typed>,
+    /// What went wrong, and in which action.
+    pub(super) failure: Option<(Option<String>, Failure)>,
+}
+
+impl Process {
+    /// A process that has done nothing yet.
+    ///
+    /// # Errors
+    /// When the goal is not one of the agent's, or nothing can ever give the type of the result.
+    pub fn new(core: Core, start: Start) -> Result<Process, Failure> {
+        let core = Arc::new(core);
+        let agent = core.agent.clone();
+        let actions = agent.actions.len();
+        let mut process = Process {
+            status: Status::NotStarted,
+            board: Arc::new(Blackboard::new(core.index.clone())),
+            marks: Arc::new(Marks::new(&agent)),
+            changes: 0,
+            domain: agent.domain.clone(),
+            goals: agent.goals.clone(),
+            only_goals: None,
+            out: Vec::new(),
+            first_failure: None,
+            expected: Vec::new(),
+            disappointments: Vec::new(),
+            triggered: vec![None; actions],
+            produced: vec![Vec::new(); actions],
+            plans: Vec::new(),
+            rest: Vec::new(),
+            history: Vec::new(),
+            goal: None,
+            result: None,
+            failure: None,
+            core,
+        };
+        process.choose_goals(start.goal.as_deref(), start.returns)?;
+        let created = || What::ProcessCreated { agent: agent.name.clone(), parent: process.core.parent.clone() };
+        process.core.emit(created);
+        for given in start.given {
+            process.add(given.type_id, given.name, given.value);
+        }
+        Ok(process)
+    }
+
+    /// Restricts the run to a goal, or to goals with a type of result.
+    fn choose_goals(&mut self, goal: Option<&str>, returns: Option<TypeId>) -> Result<(), Failure> {
+        if let Some(name) = goal {
+            let Some(index) = self.goals.iter().position(|goal| goal.name == name) else {
+                let names: Vec<&str> = self.goals.iter().map(|goal| goal.name.as_str()).collect();
+                let near = crate::diag::suggest::nearest(name, names.iter().copied());
+                let help = match near.first() {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("its goals are {}", crate::decl::read::listed(&names)),
+                };
+                let message = format!("the agent `{}` has no goal `{name}`; {help}", self.core.agent.name);
+                return Err(Failure::new(FailureKind::Error, message));
+            };
+            self.only_goals = Some(vec![index]);
+        }
+        let Some(returns) = returns else { return Ok(()) };
+        let types = &self.core.agent.types;
+        let gives = |goal: &Goal| goal.output.types().iter().any(|id| types.is_subtype(*id, returns));
+        let fitting: Vec<usize> = (0..self.goals.len()).filter(|at| gives(&self.goals[*at])).collect();
+        if !fitting.is_empty() {
+            self.only_goals = Some(fitting);
+            return Ok(());
+        }
+        self.add_goal_of_type(returns)
+    }
+
+    /// A goal of this run's own: an object of the type is there.
+    fn add_goal_of_type(&mut self, id: TypeId) -> Result<(), Failure> {
+        let agent = &self.core.agent;
+        let name = agent.types.name(id).to_owned();
+        let has = crate::program::Fact::Has { type_id: id, count: 1 };
+        let Some(fact) = agent.facts.iter().position(|fact| *fact == has) else {
+            let message = format!("no action of the agent `{}` outputs `{name}`", agent.name);
+            return Err(Failure::new(FailureKind::Error, message));
+        };
+        let mut domain = self.domain.domain().clone();
+        let goal_name = format!("returns {name}");
+        let pre = vec![(FactId(fact as u32), true)];
+        domain.goals.push(planning::Goal { name: goal_name.clone(), pre, value: 0.0 });
+        let compiled = domain.compile().map_err(|why| Failure::new(FailureKind::Error, why.to_string()))?;
+        self.domain = Arc::new(compiled);
+        self.only_goals = Some(vec![self.goals.len()]);
+        self.goals.push(Goal {
+            name: goal_name,
+            description: None,
+            output: Output::new(OutputKind::One(id)),
+            action: None,
+            value: Number::Fixed(0.0),
+            export: false,
+        });
+        Ok(())
+    }
+
+    /// Runs to the end.
+    pub async fn run(&mut self) -> Status {
+        while !self.has_ended() {
+            self.tick().await;
+        }
+        self.status
+    }
+
+    /// One round: observe, stop if a goal holds or a limit is reached, plan, act.
+    pub async fn tick(&mut self) {
+        self.status = Status::Running;
+        let seen = self.observe();
+        if let Some(goal) = self.reached(&seen) {
+            return self.complete(goal);
+        }
+        if let Some((status, failure)) = self.ended_from_outside() {
+            return self.finish(status, Some((None, failure)));
+        }
+        match self.decide(&seen) {
+            Decision::Act(operators, plan) => self.act(seen.scope, operators, plan).await,
+            Decision::Ask(condition) => self.ask(seen.scope, condition).await,
+            Decision::Done => self.finish(Status::Completed, None),
+            Decision::Stuck(why) => self.give_up(why),
+            Decision::Wrong(why) => self.finish(Status::Failed, Some((None, Failure::new(FailureKind::Error, why)))),
+        }
+    }
+
+    /// The switch, and the limits, looked at before every action.
+    fn ended_from_outside(&self) -> Option<(Status, Failure)> {
+        if self.core.kill.is_killed() {
+            return Some((Status::Killed, Failure::new(FailureKind::Killed, "the process was killed")));
+        }
+        self.core.ledger.check(Next::Action).err().map(|failure| (Status::Terminated, failure))
+    }
+
+    /// Performs the operators side by side and records them in the order of the plan.
+    async fn act(&mut self, scope: Scope, operators: Vec<usize>, plan: Option<Plan>) {
+        if let Some(plan) = &plan {
+            self.follow(plan, &operators);
+        }
+        let actions: Vec<usize> =
+            operators.iter().filter_map(|operator| self.core.agent.operators.get(*operator).copied()).collect();
+        actions.iter().for_each(|_| self.core.ledger.charge_action());
+        let performed = match actions.as_slice() {
+            [only] => vec![perform(self.core.clone(), scope, *only).await],
+            all => join_all(all.iter().map(|action| perform(self.core.clone(), scope.clone(), *action))).await,
+        };
+        for one in performed {
+            self.record(one);
+        }
+    }
+
+    /// Takes a plan into force: told and counted when it differs from the rest of the one before, and what its first
+    /// steps are to bring is remembered.
+    fn follow(&mut self, plan: &Plan, now: &[usize]) {
+        let steps = plan.actions();
+        if self.plans.is_empty() || steps != self.rest {
+            let replanned = !self.plans.is_empty();
+            if replanned {
+                self.core.ledger.charge_replan();
+            }
+            let names = self.action_names(&steps);
+            self.core.emit(|| What::Planned {
+                goal: self.goals.get(plan.goal).map(|goal| goal.name.clone()).unwrap_or_default(),
+                steps: names.clone(),
+                cost: plan.cost,
+                replanned,
+            });
+            self.plans.push(names);
+        }
+        self.expected = brought_by(plan, now);
+        self.rest = steps;
+        for operator in now {
+            if let Some(at) = self.rest.iter().position(|step| step == operator) {
+                self.rest.remove(at);
+            }
+        }
+    }
+
+    fn action_names(&self, operators: &[usize]) -> Vec<String> {
+        let agent = &self.core.agent;
+        let names = operators.iter().filter_map(|operator| agent.actions.get(*agent.operators.get(*operator)?));
+        names.map(|action| action.name.clone()).collect()
+    }
+
+    /// Asks a model about a condition and marks its answer.
+    async fn ask(&mut self, scope: Scope, condition: usize) {
+        let answered = tokio::select! {
+            biased;
+            () = self.core.kill.killed() => Err(Failure::new(FailureKind::Killed, "the process was killed")),
+            answered = ask::condition(&self.core, &scope, condition) => answered,
+        };
+        let name = self.core.agent.conditions.get(condition).map(|of| of.name.clone());
+        match answered {
+            Ok(Some(answer)) => {
+                Arc::make_mut(&mut self.marks).answers[condition] = Some(answer);
+                self.changes += 1;
+            }
+            Ok(None) => self.give_up(format!("the condition `{}` cannot be asked", name.unwrap_or_default())),
+            Err(failure) => {
+                let status = match failure.kind {
+                    FailureKind::Killed => Status::Killed,
+                    FailureKind::Limit => Status::Terminated,
+                    _ => Status::Failed,
+                };
+                self.finish(status, Some((name, failure)));
+            }
+        }
+    }
+
+    /// What conditions, costs and values see now.
+    pub fn scope(&self) -> Scope {
+        let core = &self.core;
+        Scope::new(
+            core.host.clone(),
+            core.agent.clone(),
+            core.index.clone(),
+            self.board.clone(),
+            self.marks.clone(),
+            core.view.clone(),
+        )
+    }
+
+    /// What the process shares with what it has under way.
+    pub fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// Its status.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Whether nothing more will happen.
+    pub fn has_ended(&self) -> bool {
+        !matches!(self.status, Status::NotStarted | Status::Running)
+    }
+
+    /// The result, once a goal holds.
+    pub fn result(&self) -> Option<&Typed> {
+        self.result.as_ref()
+    }
+
+    /// What went wrong, and in which action.
+    pub fn failure(&self) -> Option<&(Option<String>, Failure)> {
+        self.failure.as_ref()
+    }
+
+    /// The blackboard as it is.
+    pub fn blackboard(&self) -> &Blackboard {
+        &self.board
+    }
+
+    /// Everything about the process, as `run --json` shows it.
+    pub fn document(&self) -> Document {
+        let types = &self.core.agent.types;
+        let used = self.core.ledger.used();
+        let entry = |(_, object): (usize, &Arc<super::blackboard::Object>)| BoardEntry {
+            r#type: types.name(object.type_id).to_owned(),
+            name: object.name.as_deref().map(str::to_owned),
+            value: (*object.value).clone(),
+        };
+        Document {
+            process: self.core.id.clone(),
+            agent: self.core.agent.name.clone(),
+            status: self.status,
+            goal: self.goal.and_then(|goal| self.goals.get(goal)).map(|goal| goal.name.clone()),
+            output: self.result.clone(),
+            history: self.history.clone(),
+            plans: self.plans.clone(),
+            blackboard: self.board.visible().map(entry).collect(),
+            usage: UsageTotals {
+                llm_calls: used.llm_calls,
+                tool_calls: used.tool_calls,
+                input_tokens: used.input_tokens,
+                output_tokens: used.output_tokens,
+                cost_usd: used.cost_usd,
+            },
+            waiting: None,
+            failure: self.failure.as_ref().map(|(action, failure)| FailureNote {
+                action: action.clone(),
+                kind: failure.kind.word().to_owned(),
+                message: failure.message.clone(),
+            }),
+        }
+    }
+}
+
+/// The facts that later steps, or the goal, take from the steps that run now.
+fn brought_by(plan: &Plan, now: &[usize]) -> Vec<(usize, FactId, bool)> {
+    let later = plan.steps.iter().flat_map(|step| &step.relies_on).chain(&plan.goal_relies_on);
+    let brought = later.filter_map(|support| match support.supplier {
+        Supplier::Step(at) => {
+            let operator = plan.steps.get(at)?.action;
+            now.contains(&operator).then_some((operator, support.fact, support.value))
+        }
+        Supplier::Start => None,
+    });
+    brought.collect()
+}

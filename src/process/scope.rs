@@ -1,0 +1,206 @@
+//! What the author's strings and exprs see: inputs, config, conditions, the blackboard as it is at one moment.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use minijinja::Value;
+
+use crate::program::{Agent, ConditionKind, Input};
+use crate::prompt::{Truth, Var, Vars, map_value};
+use crate::value::TypeId;
+
+use super::blackboard::{Blackboard, Bound};
+use super::host::Host;
+use super::index::{AgentIndex, list};
+
+/// How deep conditions may name one another; deeper is a cycle, which compiling refuses.
+const CONDITION_DEPTH_MAX: usize = 32;
+/// No condition.
+const NONE: usize = usize::MAX;
+
+/// What a process has gone through, as far as facts depend on it.
+#[derive(Clone, Debug, Default)]
+pub struct Marks {
+    /// By action: it has completed.
+    pub ran: Vec<bool>,
+    /// By condition: what `post` has made of it.
+    pub flags: Vec<Option<bool>>,
+    /// By condition: what a model has answered, and on which objects.
+    pub answers: Vec<Option<(Vec<Bound>, Truth)>>,
+}
+
+impl Marks {
+    /// No marks yet.
+    pub fn new(agent: &Agent) -> Marks {
+        let conditions = agent.conditions.len();
+        Marks { ran: vec![false; agent.actions.len()], flags: vec![None; conditions], answers: vec![None; conditions] }
+    }
+}
+
+/// Variables and functions of language.md 2 at one moment. It shares everything with the process; a clone is cheap.
+#[derive(Clone)]
+pub struct Scope {
+    /// Clock and models.
+    pub host: Arc<dyn Host>,
+    /// The agent.
+    pub agent: Arc<Agent>,
+    /// Its tables.
+    pub index: Arc<AgentIndex>,
+    /// The blackboard as it was.
+    pub board: Arc<Blackboard>,
+    /// The marks as they were.
+    pub marks: Arc<Marks>,
+    /// `process`.
+    pub process: Value,
+    /// Inputs of the action, or arguments of the tool, by name; absent optional ones are left out.
+    pub inputs: Arc<Vec<(String, Value)>>,
+    /// Whether types may be mentioned by their default name, as in conditions, `pre`, `cost` and `value`.
+    pub sees_types: bool,
+    /// The last condition that was looked at and has yet to be asked of a model.
+    hangs_on: Arc<AtomicUsize>,
+    depth: usize,
+}
+
+impl Scope {
+    /// What conditions, costs and values see.
+    pub fn new(
+        host: Arc<dyn Host>,
+        agent: Arc<Agent>,
+        index: Arc<AgentIndex>,
+        board: Arc<Blackboard>,
+        marks: Arc<Marks>,
+        process: Value,
+    ) -> Scope {
+        Scope {
+            host,
+            agent,
+            index,
+            board,
+            marks,
+            process,
+            inputs: Arc::default(),
+            sees_types: true,
+            hangs_on: Arc::new(AtomicUsize::new(NONE)),
+            depth: 0,
+        }
+    }
+
+    /// What the strings of an action see, its inputs bound.
+    pub fn with_inputs(&self, inputs: &[Input], bound: &[Bound]) -> Scope {
+        let named = inputs.iter().zip(bound);
+        let named = named.filter_map(|(input, bound)| Some((input.name.clone(), self.bound_view(bound)?)));
+        Scope { inputs: Arc::new(named.collect()), sees_types: false, ..self.clone() }
+    }
+
+    /// What the strings of a tool see: its arguments.
+    pub fn with_arguments(&self, arguments: Vec<(String, Value)>) -> Scope {
+        Scope { inputs: Arc::new(arguments), sees_types: false, ..self.clone() }
+    }
+
+    /// Takes note of the condition that was looked at and has yet to be asked of a model, since the last call of this.
+    pub fn take_hangs_on(&self) -> Option<usize> {
+        Some(self.hangs_on.swap(NONE, Ordering::Relaxed)).filter(|condition| *condition != NONE)
+    }
+
+    fn view(&self, at: usize) -> Option<Value> {
+        self.board.get(at).map(|object| object.view(&self.agent.templates))
+    }
+
+    fn bound_view(&self, bound: &Bound) -> Option<Value> {
+        match bound {
+            Bound::One(at) => self.view(*at),
+            Bound::All(all) => Some(list(all.iter().filter_map(|at| self.view(*at)).collect())),
+            Bound::Absent => None,
+        }
+    }
+
+    /// The truth of a condition.
+    pub fn condition(&self, condition: usize) -> Truth {
+        let Some(declared) = self.agent.conditions.get(condition) else { return Truth::Unknown };
+        if let Some(flag) = self.marks.flags.get(condition).copied().flatten() {
+            return if flag { Truth::True } else { Truth::False };
+        }
+        match &declared.kind {
+            ConditionKind::Flag(first) => truth_of(*first),
+            ConditionKind::Expr(inputs, expr) => {
+                if self.depth >= CONDITION_DEPTH_MAX {
+                    return Truth::Unknown;
+                }
+                let mut inside = Scope { depth: self.depth + 1, sees_types: true, ..self.clone() };
+                inside.inputs = Arc::default();
+                if !inputs.is_empty() {
+                    let Some(bound) = self.board.bind(inputs) else { return Truth::Unknown };
+                    inside = Scope { sees_types: true, ..inside.with_inputs(inputs, &bound) };
+                }
+                self.agent.templates.truth(*expr, &inside)
+            }
+            ConditionKind::Prompt(inputs, ..) => self.asked(condition, inputs),
+        }
+    }
+
+    /// The answer of a prompted condition, as long as it is about the objects that are there now.
+    fn asked(&self, condition: usize, inputs: &[Input]) -> Truth {
+        let Some(bound) = self.board.bind(inputs) else { return Truth::Unknown };
+        match self.marks.answers.get(condition) {
+            Some(Some((about, answer))) if *about == bound => *answer,
+            _ => {
+                self.hangs_on.store(condition, Ordering::Relaxed);
+                Truth::Unknown
+            }
+        }
+    }
+
+    fn type_id(&self, name: &str) -> Option<TypeId> {
+        self.agent.types.id(name)
+    }
+}
+
+/// The truth of a known value.
+fn truth_of(value: bool) -> Truth {
+    if value { Truth::True } else { Truth::False }
+}
+
+impl Vars for Scope {
+    fn get(&self, name: &str) -> Var {
+        if let Some((_, value)) = self.inputs.iter().find(|(input, _)| input == name) {
+            return Var::Value(value.clone());
+        }
+        match name {
+            "inputs" => return Var::Value(map_value(self.inputs.iter().cloned())),
+            "config" => return Var::Value(self.index.config().clone()),
+            "process" => return Var::Value(self.process.clone()),
+            _ => {}
+        }
+        if let Some(condition) = self.index.condition(name) {
+            return match self.condition(condition) {
+                Truth::True => Var::Value(Value::from(true)),
+                Truth::False => Var::Value(Value::from(false)),
+                Truth::Unknown => Var::Unknown,
+            };
+        }
+        let id = self.index.type_of_default_name(name).filter(|_| self.sees_types);
+        id.and_then(|id| self.board.newest(id)).and_then(|(at, _)| self.view(at)).into()
+    }
+
+    fn last(&self, type_name: &str) -> Var {
+        let newest = self.type_id(type_name).and_then(|id| self.board.newest(id));
+        newest.and_then(|(at, _)| self.view(at)).into()
+    }
+
+    fn all(&self, type_name: &str) -> Vec<Value> {
+        let Some(id) = self.type_id(type_name) else { return Vec::new() };
+        self.board.of_type(id).filter_map(|(at, _)| self.view(at)).collect()
+    }
+
+    fn count(&self, type_name: &str) -> usize {
+        self.type_id(type_name).map_or(0, |id| self.board.count(id))
+    }
+
+    fn ran(&self, action: &str) -> bool {
+        self.index.action(action).and_then(|action| self.marks.ran.get(action)).copied().unwrap_or(false)
+    }
+
+    fn now(&self) -> String {
+        self.host.world().now().to_string()
+    }
+}

@@ -57,7 +57,8 @@ impl TemplatesBuilder {
                 let item =
                     |(index, item)| self.data(item).map_err(|(pointer, fault)| (format!("/{index}{pointer}"), fault));
                 let items = items.iter().enumerate().map(item).collect::<Result<Vec<_>, _>>()?;
-                Ok(all_literal(&items).map_or(Data::List(items), |()| Data::Literal(json.clone())))
+                let literal = items.iter().map(as_literal).collect::<Option<Vec<_>>>();
+                Ok(literal.map_or(Data::List(items), |items| Data::Literal(Json::Array(items))))
             }
             Json::Object(map) => {
                 let mut data = IndexMap::with_capacity(map.len());
@@ -66,7 +67,9 @@ impl TemplatesBuilder {
                     let value = self.data(value).map_err(|(pointer, fault)| (format!("/{escaped}{pointer}"), fault))?;
                     data.insert(key.clone(), value);
                 }
-                Ok(all_literal(data.values()).map_or(Data::Map(data), |()| Data::Literal(json.clone())))
+                let member = |(key, value): (&String, &Data)| as_literal(value).map(|value| (key.clone(), value));
+                let literal = data.iter().map(member).collect::<Option<Map<_, _>>>();
+                Ok(literal.map_or(Data::Map(data), |map| Data::Literal(Json::Object(map))))
             }
             literal => Ok(Data::Literal(literal.clone())),
         }
@@ -89,8 +92,11 @@ impl TemplatesBuilder {
     }
 }
 
-fn all_literal<'a>(items: impl IntoIterator<Item = &'a Data>) -> Option<()> {
-    items.into_iter().all(|item| matches!(item, Data::Literal(_))).then_some(())
+fn as_literal(data: &Data) -> Option<Json> {
+    match data {
+        Data::Literal(json) => Some(json.clone()),
+        Data::Template(_) | Data::Expr(_) | Data::List(_) | Data::Map(_) => None,
+    }
 }
 
 impl Templates {

@@ -46,6 +46,9 @@ pub struct Checked {
     pub guarded: IndexSet<String>,
     /// Types that are mentioned: by a variable of a default name, or in `last("T")`, `all`, `count`, `has`.
     pub types: IndexSet<String>,
+    /// Those of `types` of which an object must be there: mentioned without a guard, and not only in `has`, `count` or
+    /// `all`.
+    pub needs: IndexSet<String>,
     /// Conditions that are mentioned by name.
     pub conditions: IndexSet<String>,
     /// Actions named in `ran("…")`.

@@ -58,14 +58,18 @@ pub struct Callable {
     pub required: usize,
     /// What a call gives.
     pub returns: Ty,
+    /// Which of the macros that the check has seen it is.
+    pub(super) id: Option<usize>,
 }
 
 /// Where a text stands, which decides what a missing value means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Position {
-    /// Text or data or a value: a missing value is an error at run time.
+    /// Text (of a template) or a value (of an expr): a missing value is an error at run time.
     #[default]
     Value,
+    /// Data: the value of a template that is exactly one `{{ … }}` is taken as it is, and null is a value.
+    Data,
     /// A condition (`pre`, `when`, conditions): a missing object makes it unknown, which is no mistake.
     Truth,
 }
@@ -151,7 +155,7 @@ impl Ty {
         }
     }
 
-    /// A value of one of the types; null makes it optional, and any makes it any.
+    /// A value of one of the types; one that may be absent makes it optional, and any makes it any.
     pub fn union(members: impl IntoIterator<Item = Ty>) -> Ty {
         let mut flat: Vec<Ty> = Vec::new();
         let mut optional = false;
@@ -169,7 +173,6 @@ impl Ty {
                 other => other,
             };
             match member {
-                Ty::Null => optional = true,
                 Ty::Union(inner) => inner.into_iter().for_each(&mut push),
                 other => push(other),
             }
@@ -186,16 +189,29 @@ impl Ty {
     /// The same type, perhaps undefined.
     pub fn optional(self) -> Ty {
         match self {
-            Ty::Optional(_) | Ty::Null => self,
+            Ty::Optional(_) => self,
             other => Ty::Optional(Box::new(other)),
         }
     }
 
-    /// The same type, surely defined.
+    /// The same type, surely there: neither undefined nor null.
     pub fn defined(self) -> Ty {
         match self {
-            Ty::Optional(inner) => *inner,
+            Ty::Optional(inner) => inner.defined(),
+            Ty::Union(members) if members.contains(&Ty::Null) => {
+                Ty::union(members.into_iter().filter(|member| *member != Ty::Null))
+            }
             other => other,
+        }
+    }
+
+    /// Whether the value may be null.
+    pub fn is_nullable(&self) -> bool {
+        match self {
+            Ty::Null => true,
+            Ty::Union(members) => members.contains(&Ty::Null),
+            Ty::Optional(inner) => inner.is_nullable(),
+            _ => false,
         }
     }
 

@@ -230,12 +230,13 @@ fn unclosed_delimiter(text: &str, in_expr: bool) -> Option<SyntaxFault> {
         };
         let Some(end) = find_close(&text[open + 2..], close, kind == b'#') else {
             let line_end = text[open..].find('\n').map_or(text.len(), |line| open + line);
-            let stop = (open + 2..line_end).find(|at| {
-                let rest = text.as_bytes().get(at + 1..).unwrap_or(&[]);
-                rest.starts_with(b"{{") || rest.starts_with(b"{%")
-            });
-            let end = stop.unwrap_or(line_end);
-            let range = open..open + text[open..].get(..end - open).map_or(2, |shown| shown.trim_end().len()).max(2);
+            let line = &text[open..line_end];
+            // Up to a lone `}`, else to the next tag or the end of the line.
+            let rest = line.get(2..).unwrap_or_default();
+            let lone = rest.find('}').map(|at| at + 1);
+            let next = rest.find("{{").into_iter().chain(rest.find("{%")).min();
+            let end = 2 + lone.into_iter().chain(next).min().unwrap_or(rest.trim_end().len());
+            let range = open..open + end;
             let message = format!("`{opening}` is not closed");
             return Some(SyntaxFault::new(text, range, message, false).help(format!("add `{close}`")));
         };
@@ -388,7 +389,6 @@ fn plain(text: &str, detail: &str, range: Span, in_expr: bool) -> SyntaxFault {
 #[cfg(test)]
 mod tests {
     use super::super::ast::{parse_expr, parse_template};
-    use super::*;
 
     fn template(text: &str) -> (String, String, Vec<String>) {
         let fault = parse_template(text).unwrap_err();
@@ -404,7 +404,7 @@ mod tests {
     fn unclosed_tags_are_shown_where_they_open() {
         assert_eq!(template("a {{ x }\nb {{ y }}").0, "{{ x }");
         assert_eq!(template("a {{ x }\nb {{ y }}").2, ["add `}}`"]);
-        assert_eq!(template("{% if x }y{% endif %}").0, "{% if x }y");
+        assert_eq!(template("{% if x }y{% endif %}").0, "{% if x }");
         assert_eq!(template("{% for x in y %}\n{{ x }}\n").0, "{% for x in y %}");
         assert_eq!(template("{% for x in y %}\n{{ x }}\n").2, ["add `{% endfor %}`"]);
         assert_eq!(template("{% if x %}{% endfor %}{% endif %}").0, "endfor");

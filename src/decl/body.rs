@@ -29,7 +29,8 @@ pub fn read_body(map: &Map, kinds: &[&str], owner: &Spanned<String>, cx: &mut Re
         let reported = cx.diagnostics.iter().any(|d| {
             d.code == "unknown-key" && map.entries.iter().any(|entry| d.span == Some(entry.key.span)) && d.fix.is_some()
         });
-        if !reported {
+        // So would one about lines that could not be read.
+        if !reported && !map.incomplete {
             cx.report(
                 Diagnostic::error("missing-body", owner.span, format!("{} has no body", owner.value))
                     .help(format!("give it exactly one of {}", listed(kinds))),

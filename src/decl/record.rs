@@ -104,7 +104,7 @@ macro_rules! record {
     (@type def $type:ty) => { $type };
     (@read req $field:ident $type:ty, $map:ident, $span:ident, $what:literal, $cx:ident) => {{
         let key = $crate::decl::record::key(stringify!($field));
-        if $map.get(key).is_none() {
+        if $map.get(key).is_none() && !$map.incomplete {
             $crate::decl::read::missing_key($span, key, $what, $cx);
         }
         $crate::decl::read::field::<$type>($map, key, $cx)

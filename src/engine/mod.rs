@@ -1,1 +1,250 @@
-//! The host of processes: the current program, models and policies.
+//! The host of processes: one program with its models, permissions and world.
+//!
+//! An [`Engine`] is cheap to clone and serves any number of processes at once; what they share (providers, tables of
+//! agents) is built once, when first needed.
+
+mod grant;
+mod host;
+mod inputs;
+mod plan;
+mod render;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use serde_json::{Map, Value};
+
+use crate::action::Failure;
+use crate::decl::workflow::PlannerKind;
+use crate::llm::{Script, Scripted};
+use crate::process::{AgentIndex, Core, Kill, Ledger, Observer, Process, RunSettings, process};
+use crate::program::{Agent, Limits, Program};
+use crate::world::World;
+
+pub use inputs::{Input, MissingInput};
+pub use plan::{GoalDocument, MissingDocument, PlanDocument, PlanOptions, StepDocument};
+pub use render::{MessageDocument, RenderDocument};
+
+use host::Inner;
+
+/// Someone who can be asked.
+pub trait Person: Send + Sync {
+    /// Whether they agree. May block.
+    fn confirm(&self, question: &str) -> bool;
+}
+
+/// A program that processes run on.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+/// What a run sets.
+#[derive(Clone, Default)]
+pub struct RunOptions {
+    /// The one goal to reach.
+    pub goal: Option<String>,
+    /// The type of the result.
+    pub returns: Option<String>,
+    /// The planner, instead of the agent's.
+    pub planner: Option<PlannerKind>,
+    /// Limits, instead of the agent's.
+    pub limits: LimitOptions,
+    /// Models by role; `default` is the role of what names none.
+    pub models: IndexMap<String, String>,
+    /// Entries of `config`, by key; `a.b` is the entry `b` of the mapping `a`.
+    pub config: IndexMap<String, Value>,
+    /// What would write, send or execute shows its arguments and returns a stub.
+    pub dry_run: bool,
+    /// Confirmations are given.
+    pub yes: bool,
+    /// Answers for all models.
+    pub script: Option<Script>,
+    /// Replies come in pieces, as events.
+    pub stream: bool,
+    /// The system message does not say which day it is (tests).
+    pub no_date_line: bool,
+    /// Hears of everything that happens.
+    pub observer: Option<Observer>,
+    /// Ends the process.
+    pub kill: Kill,
+}
+
+/// Limits of a run; what is `None` is the agent's.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LimitOptions {
+    /// Actions, replans counted.
+    pub actions: Option<u64>,
+    /// US dollars.
+    pub cost: Option<f64>,
+    /// Tokens, input and output together.
+    pub tokens: Option<u64>,
+    /// Time since the process was created.
+    pub time: Option<Duration>,
+}
+
+/// Why a run, plan or rendering was not begun; the command line is wrong (exit 2).
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum StartError {
+    /// There is no such agent.
+    #[error("there is no agent `{name}`; {help}")]
+    UnknownAgent {
+        /// What was asked for.
+        name: String,
+        /// The nearest, or all.
+        help: String,
+    },
+    /// The agent uses what this version reads and checks, but does not run.
+    #[error("not supported yet: {}", .0.join("; not supported yet: "))]
+    Unsupported(Vec<String>),
+    /// Required inputs are missing.
+    #[error("{}", inputs::missing_message(.0))]
+    MissingInputs(Vec<MissingInput>),
+    /// An input is wrong.
+    #[error("{0}")]
+    BadInput(String),
+    /// An option is wrong: a goal, a type, a config key.
+    #[error("{0}")]
+    BadOption(String),
+}
+
+impl Engine {
+    /// The host of a program in a world.
+    pub fn new(program: Arc<Program>, world: Arc<dyn World>) -> Engine {
+        Engine { inner: Arc::new(Inner::new(program, world, None)) }
+    }
+
+    /// The host of a program in a world, with someone who can be asked.
+    pub fn with_person(program: Arc<Program>, world: Arc<dyn World>, person: Arc<dyn Person>) -> Engine {
+        Engine { inner: Arc::new(Inner::new(program, world, Some(person))) }
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Arc<Program> {
+        &self.inner.program
+    }
+
+    /// The agent of this name; the program's first without one.
+    ///
+    /// # Errors
+    /// [`StartError::UnknownAgent`].
+    pub fn agent(&self, name: Option<&str>) -> Result<Arc<Agent>, StartError> {
+        let program = &self.inner.program;
+        let found = match name {
+            Some(name) => program.agent(name),
+            None => program.agents.first(),
+        };
+        found.cloned().ok_or_else(|| {
+            let name = name.unwrap_or_default();
+            let names: Vec<&str> = program.agents.iter().map(|agent| agent.name.as_str()).collect();
+            let near = crate::diag::suggest::nearest(name, names.iter().copied());
+            let help = match near.first() {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the agents are {}", crate::decl::read::listed(&names)),
+            };
+            StartError::UnknownAgent { name: name.to_owned(), help }
+        })
+    }
+
+    /// A process of an agent with its inputs on the blackboard; nothing is done yet. [`Process::run`] runs it to its end.
+    ///
+    /// # Errors
+    /// Why it cannot begin: unsupported parts, missing or wrong inputs, wrong options.
+    pub fn start(&self, agent: &str, inputs: Vec<Input>, options: RunOptions) -> Result<Process, StartError> {
+        let agent = self.agent(Some(agent))?;
+        if !agent.unsupported.is_empty() {
+            return Err(StartError::Unsupported(agent.unsupported.clone()));
+        }
+        let given = inputs::given(&agent, inputs, self.inner.world.as_ref())?;
+        inputs::refuse_missing(&agent, &given)?;
+        self.process(&agent, given, options)
+    }
+
+    /// A process on objects that are validated already.
+    fn process(
+        &self,
+        agent: &Arc<Agent>,
+        given: Vec<process::Given>,
+        options: RunOptions,
+    ) -> Result<Process, StartError> {
+        let returns = match &options.returns {
+            Some(name) => Some(type_named(agent, name)?),
+            None => None,
+        };
+        let start = process::Start { given, goal: options.goal.clone(), returns, planner: options.planner };
+        let core = self.core(agent, options)?;
+        Process::new(core, start).map_err(|failure: Failure| StartError::BadOption(failure.message))
+    }
+
+    fn core(&self, agent: &Arc<Agent>, options: RunOptions) -> Result<Core, StartError> {
+        let index = match options.config.is_empty() {
+            true => self.inner.index(agent),
+            false => Arc::new(AgentIndex::with_config(agent, &config_with(agent, &options.config)?)),
+        };
+        let limits = options.limits.over(agent.limits);
+        let run = RunSettings {
+            dry_run: options.dry_run,
+            yes: options.yes,
+            script: options.script.map(|script| Arc::new(Scripted::new(script)) as Arc<dyn crate::llm::Llm>),
+            models: options.models,
+            stream: options.stream,
+            date_line: !options.no_date_line,
+            observer: options.observer,
+        };
+        let ledger = Arc::new(Ledger::new(limits, None));
+        Ok(Core::new(self.inner.clone(), agent.clone(), index, Arc::new(run), ledger, options.kill))
+    }
+}
+
+impl LimitOptions {
+    /// These limits over others.
+    pub fn over(self, limits: Limits) -> Limits {
+        Limits {
+            actions: self.actions.unwrap_or(limits.actions),
+            cost: self.cost.unwrap_or(limits.cost),
+            tokens: self.tokens.unwrap_or(limits.tokens),
+            time: self.time.or(limits.time),
+            ..limits
+        }
+    }
+}
+
+/// The type of this name.
+fn type_named(agent: &Agent, name: &str) -> Result<crate::value::TypeId, StartError> {
+    agent.types.id(name).ok_or_else(|| {
+        let near = crate::diag::suggest::nearest(name, agent.types.names());
+        let help = match near.first() {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the types are {}", crate::decl::read::listed(&agent.types.names().collect::<Vec<_>>())),
+        };
+        StartError::BadOption(format!("the agent `{}` has no type `{name}`; {help}", agent.name))
+    })
+}
+
+/// The agent's `config` with entries replaced.
+fn config_with(agent: &Agent, entries: &IndexMap<String, Value>) -> Result<Map<String, Value>, StartError> {
+    let mut config = agent.config.clone();
+    for (key, value) in entries {
+        let mut path = key.split('.');
+        let first = path.next().unwrap_or_default();
+        let mut place = config.get_mut(first);
+        for part in path {
+            place = place.and_then(|place| place.get_mut(part));
+        }
+        match place {
+            Some(place) => *place = value.clone(),
+            None => {
+                let names: Vec<&str> = agent.config.keys().map(String::as_str).collect();
+                let near = crate::diag::suggest::nearest(first, names.iter().copied());
+                let help = match near.first() {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("its entries are {}", crate::decl::read::listed(&names)),
+                };
+                let message = format!("the `config` of the agent `{}` has no entry `{key}`; {help}", agent.name);
+                return Err(StartError::BadOption(message));
+            }
+        }
+    }
+    Ok(config)
+}

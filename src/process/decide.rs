@@ -8,9 +8,11 @@ use super::process::Process;
 use super::scope::Scope;
 
 /// What was seen at the beginning of a round.
-pub(super) struct Seen {
-    pub(super) scope: Scope,
-    pub(super) facts: Facts,
+pub struct Seen {
+    /// What conditions, costs and values see.
+    pub scope: Scope,
+    /// The facts.
+    pub facts: Facts,
 }
 
 /// What is done next.
@@ -38,7 +40,7 @@ pub(super) struct Disappointment {
 
 impl Process {
     /// Reads the facts from the blackboard.
-    pub(super) fn observe(&mut self) -> Seen {
+    pub fn observe(&mut self) -> Seen {
         let scope = self.scope();
         let facts = facts::read(&scope);
         self.note_disappointments(&facts);
@@ -84,7 +86,7 @@ impl Process {
             Ok(problem) => problem,
             Err(why) => return Decision::Wrong(why),
         };
-        match self.core().agent.planner {
+        match self.planner {
             PlannerKind::Goap => self.by_plan(&problem, seen),
             PlannerKind::Utility => self.by_utility(&problem),
             PlannerKind::Hybrid => match self.by_plan(&problem, seen) {
@@ -96,7 +98,10 @@ impl Process {
     }
 
     /// The planner's question of this round.
-    pub(super) fn problem<'a>(&self, domain: &'a planning::Compiled, seen: &Seen) -> Result<Problem<'a>, String> {
+    ///
+    /// # Errors
+    /// Says which cost or value is wrong.
+    pub fn problem<'a>(&self, domain: &'a planning::Compiled, seen: &Seen) -> Result<Problem<'a>, String> {
         let mut problem = Problem::new(domain, seen.facts.state.clone());
         problem.only_goals.clone_from(&self.only_goals);
         problem.excluded = self.excluded();

@@ -2,6 +2,7 @@
 
 use indexmap::IndexMap;
 use minijinja::Value;
+use serde_json::{Map, Value as Json};
 
 use crate::program::Agent;
 use crate::prompt::{from_json, list_value, map_value};
@@ -27,11 +28,16 @@ pub struct AgentIndex {
 impl AgentIndex {
     /// The tables of an agent.
     pub fn new(agent: &Agent) -> AgentIndex {
+        AgentIndex::with_config(agent, &agent.config)
+    }
+
+    /// The tables of an agent whose `config` the run has changed.
+    pub fn with_config(agent: &Agent, config: &Map<String, Json>) -> AgentIndex {
         let types = &agent.types;
         let kin = types.iter().map(|(id, _)| std::iter::once(id).chain(types.supertypes(id)).collect()).collect();
         let is_expr = |number: &crate::program::Number| matches!(number, crate::program::Number::Expr(_));
         let config: Vec<(String, Value)> =
-            agent.config.iter().map(|(name, value)| (name.clone(), from_json(value))).collect();
+            config.iter().map(|(name, value)| (name.clone(), from_json(value))).collect();
         AgentIndex {
             kin,
             by_default_name: types.iter().map(|(id, def)| (snake_case(&def.name), id)).collect(),

@@ -7,6 +7,7 @@
 pub mod blackboard;
 pub mod context;
 pub mod core;
+pub mod decide;
 pub mod document;
 pub mod event;
 pub mod facts;
@@ -20,7 +21,6 @@ pub mod scope;
 
 mod act;
 mod ask;
-mod decide;
 mod record;
 mod rules;
 

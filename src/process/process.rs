@@ -6,6 +6,7 @@ use futures::future::join_all;
 use serde_json::Value;
 
 use crate::action::{Failure, FailureKind};
+use crate::decl::workflow::PlannerKind;
 use crate::planning::{self, FactId, Plan, Supplier};
 use crate::program::{Goal, Number};
 use crate::value::{Output, OutputKind, TypeId};
@@ -40,6 +41,8 @@ pub struct Start {
     pub goal: Option<String>,
     /// The type of the result: goals that output it, or a goal made for it.
     pub returns: Option<TypeId>,
+    /// The planner, instead of the agent's.
+    pub planner: Option<PlannerKind>,
 }
 
 /// One run of an agent.
@@ -52,6 +55,7 @@ pub struct Process {
     pub(super) changes: u64,
     /// The planning domain: the agent's, or one with the goal of `returns`.
     pub(super) domain: Arc<planning::Compiled>,
+    pub(super) planner: PlannerKind,
     /// The goals of the domain, in its order.
     pub(super) goals: Vec<Goal>,
     /// The goals that this run is about, by position; all of them when `None`.
@@ -95,6 +99,7 @@ impl Process {
             marks: Arc::new(Marks::new(&agent)),
             changes: 0,
             domain: agent.domain.clone(),
+            planner: start.planner.unwrap_or(agent.planner),
             goals: agent.goals.clone(),
             only_goals: None,
             out: Vec::new(),
@@ -294,6 +299,11 @@ impl Process {
             self.marks.clone(),
             core.view.clone(),
         )
+    }
+
+    /// The planning domain of this run.
+    pub fn domain(&self) -> &Arc<planning::Compiled> {
+        &self.domain
     }
 
     /// What the process shares with what it has under way.

@@ -1,0 +1,130 @@
+//! What the engine is to its processes.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use indexmap::IndexMap;
+
+use crate::action::{Failure, FailureKind};
+use crate::llm::{Catalog, Llm, Script};
+use crate::process::{AgentIndex, Host, RunSettings};
+use crate::program::{Agent, Program};
+use crate::world::World;
+
+use super::Person;
+use super::grant::{Grant, decide};
+
+/// The shared inside of an engine.
+pub(super) struct Inner {
+    pub(super) program: Arc<Program>,
+    pub(super) world: Arc<dyn World>,
+    person: Option<Arc<dyn Person>>,
+    /// Tables of the agents, in the program's order.
+    indexes: Vec<OnceLock<Arc<AgentIndex>>>,
+    /// Providers that were built.
+    providers: Mutex<IndexMap<String, Arc<dyn Llm>>>,
+    /// What a person has agreed to: permission and subject.
+    granted: Mutex<BTreeSet<(String, String)>>,
+}
+
+impl Inner {
+    pub(super) fn new(program: Arc<Program>, world: Arc<dyn World>, person: Option<Arc<dyn Person>>) -> Inner {
+        let indexes = program.agents.iter().map(|_| OnceLock::new()).collect();
+        Inner { program, world, person, indexes, providers: Mutex::default(), granted: Mutex::default() }
+    }
+
+    /// The tables of an agent of the program.
+    pub(super) fn index(&self, agent: &Arc<Agent>) -> Arc<AgentIndex> {
+        let at = self.program.agents.iter().position(|other| Arc::ptr_eq(other, agent));
+        match at.and_then(|at| self.indexes.get(at)) {
+            Some(index) => index.get_or_init(|| Arc::new(AgentIndex::new(agent))).clone(),
+            None => Arc::new(AgentIndex::new(agent)),
+        }
+    }
+
+    fn build(&self, name: &str) -> Result<Arc<dyn Llm>, String> {
+        let Some(config) = self.program.providers.get(name) else {
+            let names: Vec<&str> = self.program.providers.keys().map(String::as_str).collect();
+            let near = crate::diag::suggest::nearest(name, names.iter().copied());
+            let help = match near.first() {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the providers are {}", crate::decl::read::listed(&names)),
+            };
+            return Err(format!("there is no provider `{name}`; {help}"));
+        };
+        let mut config = config.clone();
+        if let (None, Some(script)) = (&config.script, self.program.scripts.get(name)) {
+            let script = Script::from_value(script).map_err(|errors| {
+                let listed: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                format!("the script of the provider `{name}`: {}", listed.join("; "))
+            })?;
+            config.script = Some(script);
+        }
+        crate::llm::build(name, &config, self.program.catalog.clone())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Host for Inner {
+    fn provider(&self, name: &str) -> Result<Arc<dyn Llm>, String> {
+        let mut providers = lock(&self.providers);
+        if let Some(provider) = providers.get(name) {
+            return Ok(provider.clone());
+        }
+        let built = self.build(name)?;
+        providers.insert(name.to_owned(), built.clone());
+        Ok(built)
+    }
+
+    fn agent(&self, name: &str) -> Option<(Arc<Agent>, Arc<AgentIndex>)> {
+        let agent = self.program.agent(name)?;
+        Some((agent.clone(), self.index(agent)))
+    }
+
+    fn catalog(&self) -> &Catalog {
+        &self.program.catalog
+    }
+
+    fn world(&self) -> &dyn World {
+        self.world.as_ref()
+    }
+
+    fn permit(&self, permission: &str, subject: &str, run: &RunSettings) -> Result<(), Failure> {
+        let refuse = |message: String| Err(Failure::new(FailureKind::Permission, message));
+        match decide(&self.program.permissions, permission, subject) {
+            Grant::Allowed => Ok(()),
+            Grant::Denied => refuse(format!("the project denies `{permission}`, which `{subject}` needs")),
+            Grant::Asked if run.yes => Ok(()),
+            Grant::Asked => {
+                let key = (permission.to_owned(), subject.to_owned());
+                if lock(&self.granted).contains(&key) {
+                    return Ok(());
+                }
+                let Some(person) = &self.person else {
+                    return refuse(format!(
+                        "`{subject}` needs the permission `{permission}` and there is no one to ask; write \
+                         `permissions: {{allow: [{permission}]}}` in the project file, or give `--yes`"
+                    ));
+                };
+                if !person.confirm(&format!("Allow `{permission}` for `{subject}`?")) {
+                    return refuse(format!("the person refused `{permission}` for `{subject}`"));
+                }
+                lock(&self.granted).insert(key);
+                Ok(())
+            }
+        }
+    }
+
+    fn confirm(&self, question: &str, run: &RunSettings) -> Result<(), Failure> {
+        let refuse = |message: String| Err(Failure::new(FailureKind::Permission, message));
+        match &self.person {
+            _ if run.yes => Ok(()),
+            Some(person) if person.confirm(question) => Ok(()),
+            Some(_) => refuse("refused by the person".to_owned()),
+            None => refuse(format!("a person must agree first and there is no one to ask; give `--yes`: {question}")),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! `render`: the exact request that an action's first LLM call would send (cli.md 3).
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::llm::{Message, Part, Role};
+use crate::process::process::Given;
+use crate::process::{ActionContext, llm_call};
+use crate::value::Shape;
+
+use super::{Engine, Input, RunOptions, StartError, inputs};
+
+/// The document of `render --json`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RenderDocument {
+    /// The action.
+    pub action: String,
+    /// `provider/id`.
+    pub model: String,
+    /// Settings of the call that are set.
+    pub options: Value,
+    /// The messages, the system message first.
+    pub messages: Vec<MessageDocument>,
+    /// The tools offered: `{name, description, parameters}`.
+    pub tools: Vec<Value>,
+    /// The form that the reply must have; null for text.
+    pub output_schema: Option<Value>,
+    /// About how many tokens are sent: a quarter of the bytes.
+    pub input_tokens_estimate: u64,
+}
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MessageDocument {
+    /// `system`, `user`, `assistant` or `tool`.
+    pub role: String,
+    /// The text; an image shows as `[image …]`.
+    pub content: String,
+}
+
+impl Engine {
+    /// The request of an action's LLM call on the given inputs; under `sample` missing ones are made up from their types.
+    ///
+    /// # Errors
+    /// A wrong action or input, a missing one, a template that fails, no such provider.
+    pub fn render(
+        &self,
+        agent: &str,
+        action: &str,
+        given: Vec<Input>,
+        sample: bool,
+        run: RunOptions,
+    ) -> Result<RenderDocument, StartError> {
+        let agent = self.agent(Some(agent))?;
+        let Some(declared) = agent.actions.iter().find(|declared| declared.name == action) else {
+            let names: Vec<&str> = agent.actions.iter().map(|action| action.name.as_str()).collect();
+            let near = crate::diag::suggest::nearest(action, names.iter().copied());
+            let help = match near.first() {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("its actions are {}", crate::decl::read::listed(&names)),
+            };
+            return Err(StartError::BadOption(format!("the agent `{}` has no action `{action}`; {help}", agent.name)));
+        };
+        let mut objects = inputs::given(&agent, given, self.inner.world.as_ref())?;
+        if sample {
+            add_samples(&agent, &declared.inputs, &mut objects)?;
+        }
+        let process = self.process(&agent, objects, run)?;
+        let Some(bound) = process.blackboard().bind(&declared.inputs) else {
+            let missing = declared.inputs.iter().filter(|input| !input.optional);
+            let missing = missing.filter(|input| process.blackboard().count(input.type_id) == 0);
+            return Err(StartError::MissingInputs(
+                missing.map(|input| inputs::describe(&agent, &input.name, input.type_id)).collect(),
+            ));
+        };
+        let scope = process.scope().with_inputs(&declared.inputs, &bound);
+        let core = process.core();
+        let cx = ActionContext::detached(core.clone(), action, scope.clone(), declared.output.clone());
+        let wrong = |failure: crate::action::Failure| StartError::BadOption(failure.message);
+        let Some(call) = declared.body.prompt(&cx).map_err(wrong)? else {
+            let kind = declared.body.kind();
+            return Err(StartError::BadOption(format!("the action `{action}` asks no model; its body is `{kind}`")));
+        };
+        let Some(choice) = call.settings.models.first() else {
+            return Err(StartError::BadOption("no model is chosen; set `models: {default: provider/id}`".to_owned()));
+        };
+        let (_, request) = llm_call::request(core, &scope, &call, choice).map_err(wrong)?;
+        Ok(document(action, &request))
+    }
+}
+
+/// Makes up what an action's inputs lack.
+fn add_samples(
+    agent: &crate::program::Agent,
+    wanted: &[crate::program::Input],
+    objects: &mut Vec<Given>,
+) -> Result<(), StartError> {
+    let mut free: Vec<_> = objects.iter().map(|object| object.type_id).collect();
+    for input in wanted {
+        if let Some(at) = free.iter().position(|id| agent.types.is_subtype(*id, input.type_id)) {
+            free.remove(at);
+            continue;
+        }
+        let concrete = agent.types.concrete(input.type_id).first().copied().unwrap_or(input.type_id);
+        let value = crate::value::sample(&agent.validators, &Shape::named(concrete))
+            .map_err(|why| StartError::BadInput(format!("the input `{}`: {why}", input.name)))?;
+        objects.push(Given { type_id: concrete, name: input.named.then(|| input.name.clone()), value });
+    }
+    Ok(())
+}
+
+fn document(action: &str, request: &crate::llm::Request) -> RenderDocument {
+    let mut options = json!(request.options);
+    if let Value::Object(options) = &mut options {
+        options.remove("stream");
+    }
+    let system = request.system.iter().map(|text| MessageDocument { role: "system".into(), content: text.clone() });
+    let messages: Vec<MessageDocument> = system.chain(request.messages.iter().map(message)).collect();
+    let schema = request.output.as_ref().map(|output| output.schema.clone());
+    let sent: usize = messages.iter().map(|message| message.content.len()).sum();
+    let native = request.output.as_ref().is_some_and(|output| output.mode == crate::llm::OutputMode::Native);
+    let schema_bytes = schema.as_ref().filter(|_| native).map_or(0, |schema| schema.to_string().len());
+    let tools: Vec<Value> = request.tools.iter().map(|tool| json!(tool)).collect();
+    let tool_bytes: usize = tools.iter().map(|tool| tool.to_string().len()).sum();
+    RenderDocument {
+        action: action.to_owned(),
+        model: request.full_model(),
+        options,
+        messages,
+        tools,
+        output_schema: schema,
+        input_tokens_estimate: (sent + schema_bytes + tool_bytes).div_ceil(4) as u64,
+    }
+}
+
+fn message(message: &Message) -> MessageDocument {
+    let role = match message.role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    };
+    let shown = message.parts.iter().map(|part| match part {
+        Part::Text { text } | Part::Thinking { text, .. } => text.clone(),
+        Part::Image { mime, .. } => format!("[image {mime}]"),
+        Part::ToolCall { name, arguments, .. } => format!("[call {name} {arguments}]"),
+        Part::ToolResult { name, content, .. } => format!("[result of {name}] {content}"),
+    });
+    MessageDocument { role: role.to_owned(), content: shown.collect::<Vec<_>>().join("\n") }
+}

@@ -1,1 +1,318 @@
 //! From files to a program: load, resolve, check, lower.
+//!
+//! Compiling never fails as a whole and never stops at the first mistake: it gives what could be made and everything
+//! that is wrong. The passes, in order:
+//!
+//! 1. [`load`] reads the entry, the project file, and what they import: every file once.
+//! 2. `heads` resolve what each agent sees, its types, and the inputs and outputs of its actions.
+//! 3. `agent` lowers conditions, tools, actions and goals, whose strings are checked against their types, and runs the
+//!    named checks of [`check`].
+//! 4. `lower` makes the planning domain.
+
+mod agent;
+mod check;
+mod cx;
+pub mod domain_json;
+pub mod env;
+mod heads;
+pub mod load;
+mod lower;
+mod providers;
+pub mod schema;
+mod settings;
+mod strings;
+mod types;
+mod visible;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use indexmap::{IndexMap, IndexSet};
+use serde_json::{Value, json};
+
+use crate::diag::{Diagnostic, Diagnostics, suggest};
+use crate::program::Program;
+use crate::prompt::Files;
+use crate::source::{NodeKind, Sources};
+use crate::world::{World, normal};
+
+use agent::{AgentOutcome, Counts, Shared};
+use heads::Heads;
+use load::{Loaded, ModuleId};
+
+pub use load::{PROJECT_FILES, project_root};
+
+/// Most agents that may be drawn in by one another.
+const AGENTS_MAX: usize = 10_000;
+
+/// From how many agents on it pays to compile them on two threads.
+const PARALLEL_FROM: usize = 8;
+
+/// What is compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// One file, relative to the root, with all it needs; other files are not looked at.
+    File(PathBuf),
+    /// The agent of this name, with all it needs.
+    Agent(String),
+    /// Every module, template, reference set and schema of the project.
+    Project,
+}
+
+/// What compiling gave.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The program; `None` when there are errors.
+    pub program: Option<Arc<Program>>,
+    /// Everything that is wrong.
+    pub diagnostics: Diagnostics,
+    /// The files that diagnostics point into.
+    pub sources: Sources,
+    /// Every path that was read or looked for, relative to the root: what a watch has to watch.
+    pub read: Vec<PathBuf>,
+    /// What was checked.
+    pub checked: Checked,
+}
+
+/// How much was checked, and what was not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Files of the language.
+    pub files: usize,
+    /// Agents.
+    pub agents: usize,
+    /// Declared types.
+    pub types: usize,
+    /// Actions.
+    pub actions: usize,
+    /// Goals.
+    pub goals: usize,
+    /// Conditions.
+    pub conditions: usize,
+    /// Tools.
+    pub tools: usize,
+    /// Template files under `prompts/`.
+    pub templates: usize,
+    /// Templates and exprs.
+    pub strings: usize,
+    /// What was not checked and why, each one line.
+    pub not_checked: Vec<String>,
+}
+
+impl Checked {
+    /// The member `checked` of the `check` document (cli.md 3).
+    pub fn to_json(&self) -> Value {
+        json!({
+            "files": self.files, "agents": self.agents, "types": self.types, "actions": self.actions,
+            "goals": self.goals, "conditions": self.conditions, "tools": self.tools, "templates": self.templates,
+            "strings": self.strings, "not_checked": self.not_checked,
+        })
+    }
+
+    /// The same for people: what was checked, then what was not.
+    pub fn lines(&self) -> Vec<String> {
+        let counted = [
+            (self.files, "file"),
+            (self.agents, "agent"),
+            (self.types, "type"),
+            (self.actions, "action"),
+            (self.goals, "goal"),
+            (self.conditions, "condition"),
+            (self.tools, "tool"),
+            (self.templates, "template"),
+            (self.strings, "string"),
+        ];
+        let counted = counted.into_iter().filter(|(count, _)| *count > 0);
+        let counted: Vec<String> =
+            counted.map(|(count, what)| format!("{count} {what}{}", if count == 1 { "" } else { "s" })).collect();
+        let mut lines =
+            vec![format!("checked {}", if counted.is_empty() { "nothing".to_owned() } else { counted.join(", ") })];
+        lines.extend(self.not_checked.iter().map(|what| format!("not checked: {what}")));
+        lines
+    }
+
+    fn add(&mut self, counts: Counts) {
+        self.types += counts.types;
+        self.actions += counts.actions;
+        self.goals += counts.goals;
+        self.conditions += counts.conditions;
+        self.tools += counts.tools;
+        self.strings += counts.strings;
+    }
+}
+
+/// Compiles what `entry` names. Paths of `world` are relative to the project's root ([`project_root`]).
+pub fn compile(world: &dyn World, entry: Entry) -> Compiled {
+    let mut loaded = Loaded::new(world);
+    let roots = roots(&mut loaded, &entry);
+    let wanted = draw_in(&mut loaded, &roots);
+    if loaded.modules.iter().any(|module| module.keys.iter().any(|key| key.value == "references"))
+        || loaded.names_references()
+        || entry == Entry::Project
+    {
+        loaded.load_references();
+    }
+    let agent_names: Vec<String> = loaded.agent_names().keys().cloned().collect();
+    let providers = providers::resolve(&mut loaded);
+    let mut checked = Checked { templates: loaded.templates.len(), ..Checked::default() };
+    let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
+    check::sections::check(&loaded, &mut diagnostics);
+
+    let mut files = Files::new();
+    let mut file_ids = IndexMap::new();
+    for (name, template) in &loaded.templates {
+        files.insert(name, &template.text);
+        file_ids.insert(name.clone(), template.file);
+    }
+    let heads: Vec<Heads<'_>> = in_parallel(&wanted, &|id| Heads::resolve(&loaded, *id));
+    let references = heads.iter().filter(|heads| heads.own.agent.is_some()).map(Heads::reference);
+    let references: IndexMap<String, _> = references.map(|agent| (agent.name.clone(), agent)).collect();
+    let shared = Shared {
+        loaded: &loaded,
+        files: &files,
+        file_ids: &file_ids,
+        agents: &references,
+        agent_names: &agent_names,
+        providers: &providers.configs,
+    };
+    let outcomes: Vec<AgentOutcome> = in_parallel(&heads, &|heads| agent::compile(&shared, heads));
+
+    let mut agents = Vec::new();
+    let mut read = loaded.read.clone();
+    let mut used_templates: IndexSet<String> = IndexSet::new();
+    for outcome in outcomes {
+        diagnostics.extend(outcome.findings);
+        read.extend(outcome.read);
+        used_templates.extend(outcome.used_templates);
+        checked.add(outcome.counts);
+        agents.extend(outcome.agent.map(Arc::new));
+    }
+    if entry == Entry::Project {
+        check::templates::unused(&shared, &used_templates, &mut diagnostics);
+        check::not_checked(&loaded, &mut checked);
+    }
+    checked.files = loaded.modules.len();
+    checked.agents = heads.iter().filter(|heads| heads.own.agent.is_some()).count();
+    let diagnostics: Diagnostics = diagnostics.sorted(&loaded.sources).into_iter().collect();
+    let program = (!diagnostics.has_errors()).then(|| {
+        Arc::new(Program {
+            agents,
+            providers: providers.configs.clone(),
+            scripts: providers.scripts,
+            catalog: Arc::new(providers.catalog),
+            permissions: providers.permissions,
+            missing_env: providers.missing_env,
+        })
+    });
+    let read = read.into_iter().collect();
+    Compiled { program, diagnostics, sources: loaded.sources, read, checked }
+}
+
+/// The modules that the entry names.
+fn roots(loaded: &mut Loaded<'_>, entry: &Entry) -> Vec<ModuleId> {
+    match entry {
+        Entry::File(path) => {
+            let Some(path) = normal(path) else {
+                loaded.diagnostics.push(Diagnostic::error(
+                    "path-escapes",
+                    None,
+                    format!("`{}` leads out of the project", path.display()),
+                ));
+                return Vec::new();
+            };
+            loaded.module(&load::slashed(&path)).into_iter().collect()
+        }
+        Entry::Agent(name) => {
+            let found = loaded.agent(name);
+            if found.is_none() {
+                let names: Vec<String> = loaded.agent_names().keys().cloned().collect();
+                let diagnostic = Diagnostic::error("unknown-agent", None, format!("there is no agent `{name}`"))
+                    .help(suggest::did_you_mean(name, names.iter().map(String::as_str)));
+                loaded.diagnostics.push(diagnostic);
+            }
+            found.into_iter().collect()
+        }
+        Entry::Project => {
+            loaded.load_workflows();
+            loaded.load_platform();
+            loaded.load_references();
+            let agents = loaded.agents.values().copied().collect::<Vec<_>>();
+            let mut seen: IndexSet<ModuleId> = agents.iter().flat_map(|id| visible::closure(loaded, *id)).collect();
+            // Modules that no agent imports are checked on their own.
+            let mut roots = agents;
+            for at in 0..loaded.modules.len() {
+                let id = ModuleId(at);
+                if !seen.contains(&id) {
+                    seen.extend(visible::closure(loaded, id));
+                    roots.push(id);
+                }
+            }
+            roots
+        }
+    }
+}
+
+/// The modules to compile: the roots, and the agents that bodies and tools of what they see name.
+fn draw_in(loaded: &mut Loaded<'_>, roots: &[ModuleId]) -> Vec<ModuleId> {
+    let mut wanted: Vec<ModuleId> = roots.to_vec();
+    let mut scanned: IndexSet<ModuleId> = IndexSet::new();
+    let mut next = 0;
+    while let Some(root) = wanted.get(next).copied() {
+        next += 1;
+        loaded.load_platform();
+        for module in visible::closure(loaded, root) {
+            if !scanned.insert(module) {
+                continue;
+            }
+            for name in loaded.modules[module.0].agents_named.clone() {
+                let found = loaded.agent(&name).filter(|_| wanted.len() < AGENTS_MAX);
+                wanted.extend(found.filter(|id| !wanted.contains(id)));
+            }
+        }
+    }
+    wanted
+}
+
+/// Works on every item, on two threads when there are many; the results keep their order.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: &(dyn Fn(&T) -> R + Sync)) -> Vec<R> {
+    if items.len() < PARALLEL_FROM {
+        return items.iter().map(work).collect();
+    }
+    let (left, right) = items.split_at(items.len() / 2);
+    std::thread::scope(|scope| {
+        let rest = scope.spawn(|| right.iter().map(work).collect::<Vec<R>>());
+        let mut done: Vec<R> = left.iter().map(work).collect();
+        // A panic there is a bug; it is repeated here so that it shows in this thread.
+        done.extend(rest.join().unwrap_or_else(|_| right.iter().map(work).collect()));
+        done
+    })
+}
+
+/// The names under every key `agent` in bodies of a module, and the strings in its lists of tools: each may be an agent.
+pub(crate) fn agents_named(node: &crate::source::Node) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut open = vec![(node, false)];
+    while let Some((node, in_tools)) = open.pop() {
+        match &node.kind {
+            NodeKind::Map(map) => {
+                for entry in map {
+                    match (entry.key.value.as_str(), &entry.value.kind) {
+                        ("agent", NodeKind::Text(text)) => names.push(text.value.clone()),
+                        ("agent", NodeKind::Map(inner)) => {
+                            names.extend(inner.get("name").and_then(|entry| entry.value.as_str()).map(str::to_owned));
+                        }
+                        ("tools", NodeKind::Text(text)) => names.push(text.value.clone()),
+                        _ => {}
+                    }
+                    open.push((&entry.value, entry.key.value == "tools"));
+                }
+            }
+            NodeKind::List(items) => open.extend(items.iter().map(|item| (item, in_tools))),
+            NodeKind::Text(text) if in_tools => names.push(text.value.clone()),
+            _ => {}
+        }
+    }
+    names
+}

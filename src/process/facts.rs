@@ -46,7 +46,14 @@ fn one(scope: &Scope, fact: &Fact) -> Known {
         }
         Fact::In(_) => Known::False,
         Fact::Condition(condition) => known(scope.condition(*condition)),
-        Fact::Expr(expr) => known(scope.agent.templates.truth(*expr, scope)),
+        Fact::Expr { id, inputs, .. } if inputs.is_empty() => known(scope.agent.templates.truth(*id, scope)),
+        Fact::Expr { id, inputs, .. } => {
+            // The expr names inputs of its action, so they are bound as they would be for it.
+            let Some(bound) = scope.board.bind(inputs) else { return Known::Unknown };
+            let mut inside = scope.with_inputs(inputs, &bound);
+            inside.sees_types = true;
+            known(scope.agent.templates.truth(*id, &inside))
+        }
     }
 }
 

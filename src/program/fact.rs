@@ -1,5 +1,6 @@
 //! Facts: what a planning domain is made of (runtime.md 1).
 
+use super::Input;
 use crate::prompt::ExprId;
 use crate::value::TypeId;
 
@@ -28,6 +29,14 @@ pub enum Fact {
     In(TypeId),
     /// A condition, by its index in `Agent::conditions`.
     Condition(usize),
-    /// The text of an expr of a `pre` or `when`.
-    Expr(ExprId),
+    /// An expr of a `pre` or `when`, without the `not` before it.
+    Expr {
+        /// The expr.
+        id: ExprId,
+        /// Inputs of the action that the expr uses under their own names; they are bound as for the action. Every other
+        /// variable is a condition, `config`, `process`, or a type by its default name.
+        inputs: Vec<Input>,
+        /// Types that it mentions, directly or through conditions.
+        mentions: Vec<TypeId>,
+    },
 }

@@ -5,7 +5,9 @@
 
 pub mod fact;
 pub mod graph;
+mod start;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::action::Body;
 use crate::action::context::CallSettings;
+use crate::decl::Module;
 use crate::llm::{Catalog, ProviderConfig};
 use crate::planning;
 use crate::prompt::{ExprId, TemplateId, Templates};
@@ -37,13 +40,52 @@ pub struct Program {
     pub catalog: Arc<Catalog>,
     /// What tools and actions may touch.
     pub permissions: Permissions,
+    /// Environment variables without value or default that some setting needs.
+    pub missing_env: Vec<MissingEnv>,
+}
+
+/// An environment variable that a setting of the project needs and that is not set. It is an error only when the
+/// setting is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingEnv {
+    /// The section of the project file, such as `providers`.
+    pub section: String,
+    /// The name within the section, such as `openai`.
+    pub name: String,
+    /// The variable.
+    pub variable: String,
+    /// Where it is named: `file:line:column`.
+    pub place: String,
 }
 
 impl Program {
+    /// Whether two programs mean the same: places, comments and white space do not count.
+    pub fn same_as(&self, other: &Program) -> bool {
+        let secrets = |program: &Program| -> Vec<(String, String)> { format_providers(program) };
+        self.agents.len() == other.agents.len()
+            && self.agents.iter().zip(&other.agents).all(|(a, b)| a.same_as(b))
+            && self.permissions == other.permissions
+            && self.scripts == other.scripts
+            && self.catalog == other.catalog
+            && self.missing_env == other.missing_env
+            && secrets(self) == secrets(other)
+    }
+
     /// The agent of this name.
     pub fn agent(&self, name: &str) -> Option<&Arc<Agent>> {
         self.agents.iter().find(|agent| agent.name == name)
     }
+}
+
+/// Providers as text that differs where they differ; used for comparing only, it holds keys.
+fn format_providers(program: &Program) -> Vec<(String, String)> {
+    let text = |config: &ProviderConfig| {
+        let key = config.api_key.as_ref().map(|key| key.expose().to_owned());
+        let headers = config.headers.iter().map(|(name, value)| (name, value.expose()));
+        let headers: Vec<_> = headers.collect();
+        format!("{} {:?} {key:?} {headers:?} {:?}", config.kind, config.base_url, config.timeout)
+    };
+    program.providers.iter().map(|(name, config)| (name.clone(), text(config))).collect()
 }
 
 /// What tools and actions may touch; deny comes first (runtime.md 8).
@@ -108,6 +150,26 @@ pub struct Agent {
     pub operators: Vec<usize>,
     /// What was read and checked but cannot be run by this version: text with `file:line:column`.
     pub unsupported: Vec<String>,
+    /// What it was compiled from.
+    pub written: Written,
+}
+
+/// What an agent was compiled from. Two are equal when nothing but places, comments and white space differs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Written {
+    /// The modules that it sees: its own, what it imports, the project file.
+    pub modules: Vec<Arc<Module>>,
+    /// The template files that it draws in, by name.
+    pub templates: BTreeMap<String, Arc<str>>,
+    /// The JSON Schemas of its types, by the type's name.
+    pub schemas: BTreeMap<String, Value>,
+}
+
+impl Agent {
+    /// Whether two agents mean the same: places, comments and white space do not count.
+    pub fn same_as(&self, other: &Agent) -> bool {
+        self.name == other.name && self.file == other.file && self.written == other.written
+    }
 }
 
 /// Kinds of planner (language.md 6).
@@ -187,6 +249,13 @@ pub struct Retry {
     pub multiplier: f64,
     /// Longest pause.
     pub max: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Retry {
+        let (backoff, max) = (Duration::from_secs(1), Duration::from_secs(60));
+        Retry { attempts: 1, backoff, multiplier: 2.0, max }
+    }
 }
 
 /// What happens when an action has failed for good.

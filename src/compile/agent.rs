@@ -1,0 +1,832 @@
+//! One agent: its heads and everything around them become a [`program::Agent`](crate::program::Agent).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use indexmap::{IndexMap, IndexSet};
+use serde_json::{Map, Value};
+
+use crate::action;
+use crate::action::context::CallSettings;
+use crate::action::lower::{AgentRef, ToolRef};
+use crate::decl::body::BodyNode;
+use crate::decl::read::listed;
+use crate::decl::workflow::{Achieves, Condition as ConditionDecl, Export, OnError as OnErrorDecl, OnErrorWord};
+use crate::decl::{Expr, Name, ReadCx};
+use crate::diag::{Diagnostic, suggest};
+use crate::llm::ProviderConfig;
+use crate::program::{
+    Agent, Condition, ConditionKind, Goal, Input, Limits, Number, OnError, PlannerKind, Retry, Written,
+};
+use crate::prompt::{Checked, Files, Scope, TemplatesBuilder, Ty, resolved_form, split_not};
+use crate::source::{FileId, Span};
+use crate::tool::Tool;
+use crate::value::{NoRules, Output, OutputKind, Tags, TypeId, TypeKind, Types, Validators};
+
+use super::cx::BodyCx;
+use super::heads::{ActionHead, Heads, Resolve};
+use super::load::Loaded;
+use super::lower::{ExprFact, Requirement, Sketch, Test, lower};
+use super::settings::Layers;
+use super::strings::{Strings, config_ty, truth_scope};
+use super::{check, types};
+
+/// What all agents of a compilation share.
+pub(crate) struct Shared<'a> {
+    pub(crate) loaded: &'a Loaded<'a>,
+    pub(crate) files: &'a Files,
+    pub(crate) file_ids: &'a IndexMap<String, FileId>,
+    pub(crate) agents: &'a IndexMap<String, AgentRef>,
+    /// Names of all agents of the project, also of those that were not read.
+    pub(crate) agent_names: &'a [String],
+    pub(crate) providers: &'a IndexMap<String, ProviderConfig>,
+}
+
+/// What the compilation of one agent gave.
+pub(crate) struct AgentOutcome {
+    /// The agent; `None` when its own declarations have errors, or when the module declares none.
+    pub(crate) agent: Option<Agent>,
+    pub(crate) findings: Vec<Diagnostic>,
+    pub(crate) read: Vec<PathBuf>,
+    pub(crate) used_templates: IndexSet<String>,
+    pub(crate) counts: Counts,
+}
+
+/// How much was checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) actions: usize,
+    pub(crate) types: usize,
+    pub(crate) goals: usize,
+    pub(crate) conditions: usize,
+    pub(crate) tools: usize,
+    pub(crate) strings: usize,
+}
+
+/// One agent while it is compiled.
+pub(crate) struct AgentCx<'a> {
+    pub(crate) loaded: &'a Loaded<'a>,
+    pub(crate) heads: &'a Heads<'a>,
+    pub(crate) agents: &'a IndexMap<String, AgentRef>,
+    pub(crate) agent_names: &'a [String],
+    pub(crate) providers: &'a IndexMap<String, ProviderConfig>,
+    pub(crate) strings: Strings<'a>,
+    pub(crate) type_names: Arc<IndexMap<String, TypeId>>,
+    action_names: Arc<IndexSet<String>>,
+    condition_names: IndexSet<String>,
+    config: Map<String, Value>,
+    config_ty: Ty,
+    pub(crate) conditions: Vec<Condition>,
+    exprs: Vec<ExprFact>,
+    pub(crate) tools: IndexMap<String, Arc<Tool>>,
+    unsupported: Vec<String>,
+    pub(crate) read: Vec<PathBuf>,
+    pub(crate) validators: Validators,
+}
+
+/// Compiles one agent, or checks a module that declares none.
+pub(crate) fn compile(shared: &Shared<'_>, heads: &Heads<'_>) -> AgentOutcome {
+    let mut cx = AgentCx::new(shared, heads);
+    check::module_checks(&mut cx);
+    let defaults = cx.default_layers();
+    cx.lower_conditions(&defaults);
+    cx.lower_tools(&defaults);
+    let parts = cx.lower_actions(&defaults);
+    let goals = cx.lower_goals(&parts.goals);
+    check::whole_checks(&mut cx);
+    let counts = Counts {
+        actions: heads.actions.len(),
+        types: heads.visible.types.len() + heads.visible.states.len(),
+        goals: goals.goals.len(),
+        conditions: heads.visible.conditions.len(),
+        tools: heads.visible.tools.len(),
+        strings: cx.strings.count,
+    };
+    cx.finish(parts, goals, counts)
+}
+
+/// Actions as far as they could be lowered, with what the domain needs of them.
+#[derive(Default)]
+pub(crate) struct Actions {
+    actions: Vec<crate::program::Action>,
+    pre: Vec<Vec<Requirement>>,
+    tool_types: Vec<Vec<TypeId>>,
+    /// Index of the action, its name and what it achieves.
+    goals: Vec<(usize, AchievedGoal)>,
+}
+
+/// A goal of `achieves` before it is resolved.
+pub(crate) struct AchievedGoal {
+    name: Name,
+    output: Output,
+    value: Number,
+    description: Option<String>,
+    export: bool,
+}
+
+#[derive(Default)]
+struct Goals {
+    goals: Vec<Goal>,
+    when: Vec<Vec<Requirement>>,
+}
+
+impl<'a> AgentCx<'a> {
+    fn new(shared: &Shared<'a>, heads: &'a Heads<'a>) -> AgentCx<'a> {
+        let types = Arc::clone(&heads.types);
+        let mut builder = TemplatesBuilder::new(Arc::clone(&types));
+        builder.files(shared.files);
+        let config: Map<String, Value> =
+            heads.visible.config.values().map(|decl| (decl.name.value.clone(), decl.decl.value())).collect();
+        let members = config.iter().map(|(key, value)| (key.clone(), config_ty(value)));
+        AgentCx {
+            loaded: shared.loaded,
+            heads,
+            agents: shared.agents,
+            agent_names: shared.agent_names,
+            providers: shared.providers,
+            type_names: Scope::type_names(&types),
+            action_names: Arc::new(heads.actions.iter().map(|action| action.full_name.clone()).collect()),
+            condition_names: heads.visible.conditions.keys().map(|name| (*name).to_owned()).collect(),
+            config_ty: Ty::Record(Arc::new(members.collect())),
+            config,
+            conditions: Vec::new(),
+            exprs: Vec::new(),
+            tools: IndexMap::new(),
+            unsupported: Vec::new(),
+            read: Vec::new(),
+            validators: Validators::new(Arc::clone(&types)),
+            strings: Strings {
+                types,
+                files: shared.files,
+                file_ids: shared.file_ids,
+                builder,
+                findings: heads.findings.clone(),
+                used: IndexSet::new(),
+                count: 0,
+            },
+        }
+    }
+
+    /// The types of the agent.
+    pub(crate) fn types(&self) -> &'a Types {
+        &self.heads.types
+    }
+
+    /// Reports a finding.
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        self.strings.findings.push(diagnostic);
+    }
+
+    /// Reports a name that is not declared, with the nearest that are.
+    pub(crate) fn report_unknown(&mut self, code: &'static str, what: &str, name: &Name, candidates: &[&str]) {
+        self.report(unknown_name(code, what, name, candidates));
+    }
+
+    /// Notes what this version checks but cannot run.
+    pub(crate) fn unsupported(&mut self, span: Span, what: &str) {
+        let source = self.loaded.sources.get(span.file);
+        let (line, column) = source.line_column(span.start);
+        let note = format!("not supported yet: {what} ({}:{line}:{column})", source.path());
+        if !self.unsupported.contains(&note) {
+            self.unsupported.push(note);
+        }
+    }
+
+    /// Notes an environment variable that is not set: `check` warns, and what needs it does not run.
+    pub(crate) fn missing_env(&mut self, variable: &str, span: Span) {
+        self.report(super::providers::missing_env(variable, span));
+    }
+
+    pub(crate) fn default_layers(&self) -> Layers<'a> {
+        let modules = self.heads.visible.modules.iter();
+        let layers = modules.filter(|id| **id == self.heads.module || Some(**id) == self.loaded.project);
+        let layers = layers.filter_map(|id| self.loaded.modules[id.0].decl.defaults.as_ref());
+        Layers { layers: layers.collect() }
+    }
+
+    /// What strings see everywhere in an agent.
+    fn base_scope(&self) -> Scope {
+        let process = [("id", Ty::Str), ("agent", Ty::Str)].map(|(name, ty)| (name.to_owned(), ty));
+        Scope {
+            actions: Some(Arc::clone(&self.action_names)),
+            functions: true,
+            ..Scope::new().with("config", self.config_ty.clone()).with("process", Ty::Record(Arc::new(process.into())))
+        }
+    }
+
+    /// What the strings of something with inputs see; inputs of unknown type are anything.
+    pub(crate) fn input_scope(&self, inputs: &[Input], unknown: &[String]) -> Scope {
+        let mut scope = self.base_scope();
+        let known = inputs.iter().map(|input| (input.name.clone(), self.input_ty(input)));
+        let known: Vec<(String, Ty)> = known.chain(unknown.iter().map(|name| (name.clone(), Ty::Any))).collect();
+        scope.vars.insert("inputs".to_owned(), Ty::Record(Arc::new(known.iter().cloned().collect())));
+        scope.vars.extend(known);
+        scope
+    }
+
+    fn input_ty(&self, input: &Input) -> Ty {
+        let one = Ty::named(self.types(), input.type_id);
+        let ty = if input.list { Ty::List(Box::new(one)) } else { one };
+        if input.optional && !input.list { ty.optional() } else { ty }
+    }
+
+    /// The same scope for exprs of a body: conditions by name too.
+    pub(crate) fn expr_scope(&self, scope: &Scope) -> Scope {
+        Scope { conditions: self.condition_names.clone(), ..scope.clone() }
+    }
+
+    /// The same scope for `pre`, `cost`, `value` and conditions: types by their default names too.
+    pub(crate) fn planning_scope(&self, scope: &Scope) -> Scope {
+        let scope = Scope { type_names: Some(Arc::clone(&self.type_names)), ..self.expr_scope(scope) };
+        truth_scope(&scope)
+    }
+
+    fn lower_conditions(&mut self, defaults: &Layers<'_>) {
+        let heads = self.heads;
+        let mut infos: Vec<(Vec<TypeId>, IndexSet<String>)> = Vec::new();
+        for decl in heads.visible.conditions.values() {
+            let (kind, types, named) = self.lower_condition(decl.name, decl.decl, defaults);
+            infos.push((types, named));
+            self.conditions.push(Condition { name: decl.name.value.clone(), kind, mentions: Vec::new() });
+        }
+        check::conditions::cycles(self, &infos);
+        // A condition mentions what the conditions that it names mention.
+        for at in 0..infos.len() {
+            let mut reached = vec![at];
+            let mut next = 0;
+            while let Some(current) = reached.get(next).copied() {
+                next += 1;
+                for name in &infos[current].1 {
+                    let other = self.conditions.iter().position(|condition| condition.name == *name);
+                    reached.extend(other.filter(|other| !reached.contains(other)));
+                }
+            }
+            let mut mentions: Vec<TypeId> = Vec::new();
+            for id in reached.iter().flat_map(|at| infos[*at].0.iter()) {
+                if !mentions.contains(id) {
+                    mentions.push(*id);
+                }
+            }
+            self.conditions[at].mentions = mentions;
+        }
+    }
+
+    fn lower_condition(
+        &mut self,
+        name: &Name,
+        decl: &ConditionDecl,
+        defaults: &Layers<'_>,
+    ) -> (ConditionKind, Vec<TypeId>, IndexSet<String>) {
+        let none = (ConditionKind::Flag(false), Vec::new(), IndexSet::new());
+        let record = match decl {
+            ConditionDecl::Expr(expr) => {
+                if let Ok(value) = expr.0.value.trim().parse::<bool>() {
+                    return (ConditionKind::Flag(value), Vec::new(), IndexSet::new());
+                }
+                let scope = self.planning_scope(&self.base_scope());
+                let Some((checked, id)) = self.condition_expr(expr, &scope) else { return none };
+                let types = self.mentioned(&checked, &[]);
+                return (ConditionKind::Expr(Vec::new(), id), types, checked.conditions);
+            }
+            ConditionDecl::Record(record) => record,
+        };
+        let (inputs, unknown) = match &record.inputs {
+            Some(inputs) => Resolve { types: &self.heads.types, findings: &mut self.strings.findings }.inputs(inputs),
+            None => (Vec::new(), Vec::new()),
+        };
+        let scope = self.input_scope(&inputs, &unknown);
+        if let Some(expr) = &record.expr {
+            let scope = self.planning_scope(&scope);
+            let Some((checked, id)) = self.condition_expr(expr, &scope) else { return none };
+            let mut types = self.mentioned(&checked, &inputs);
+            types.extend(inputs.iter().map(|input| input.type_id));
+            return (ConditionKind::Expr(inputs, id), types, checked.conditions);
+        }
+        self.unsupported(name.span, &format!("the prompted condition `{}`", name.value));
+        let Some(prompt) = &record.prompt else { return none };
+        let mut settings = self.settings(defaults, &scope);
+        if let Some(llm) = &record.llm {
+            settings.models = self.models(llm, 0);
+        }
+        if let Some(confidence) = record.confidence.filter(|confidence| *confidence > 1.0) {
+            let message = format!("`confidence` is from 0 to 1, found {confidence}");
+            self.report(Diagnostic::error("out-of-range", record.place.0, message));
+        }
+        let Some(template) = self.strings.template(&prompt.0, &scope, ("", "")) else { return none };
+        let types = inputs.iter().map(|input| input.type_id).collect();
+        let confidence = record.confidence.unwrap_or(0.0);
+        (ConditionKind::Prompt(inputs, template, Arc::new(settings), confidence), types, IndexSet::new())
+    }
+
+    fn condition_expr(&mut self, expr: &Expr, scope: &Scope) -> Option<(Checked, crate::prompt::ExprId)> {
+        let checked = self.strings.checked_expr(expr, scope)?;
+        let id = self.strings.builder.expr(&expr.0.value).ok()?;
+        Some((checked, id))
+    }
+
+    /// The types that a checked expr mentions in any way.
+    fn mentioned(&self, checked: &Checked, inputs: &[Input]) -> Vec<TypeId> {
+        let mut types: Vec<TypeId> = checked.types.iter().filter_map(|name| self.types().id(name)).collect();
+        let names = checked.mentions.iter().chain(&checked.guarded);
+        for name in names {
+            let input = inputs.iter().find(|input| input.name == *name).map(|input| input.type_id);
+            types.extend(input.or_else(|| self.type_names.get(name).copied()));
+        }
+        types.sort_unstable();
+        types.dedup();
+        types
+    }
+
+    /// Lowers the tools: those that call other tools last, so that what they touch is known.
+    fn lower_tools(&mut self, defaults: &Layers<'_>) {
+        let heads = self.heads;
+        for calling in [false, true] {
+            for decl in heads.visible.tools.values() {
+                let calls = decl.decl.body.as_ref().is_some_and(|body| body.kind.value == "call");
+                if calls == calling {
+                    self.lower_tool(decl.name, decl.decl, None, defaults);
+                }
+            }
+        }
+        for decl in heads.visible.types.values().chain(heads.visible.states.values()) {
+            let owner = self.types().id(&decl.name.value);
+            for (name, tool) in decl.decl.tools.iter() {
+                self.lower_tool(name, tool, owner, defaults);
+            }
+        }
+    }
+
+    fn lower_tool(
+        &mut self,
+        name: &Name,
+        decl: &crate::decl::tools::Tool,
+        owner: Option<TypeId>,
+        defaults: &Layers<'_>,
+    ) {
+        let parameters = check::tools::head(self, name, decl);
+        let mut scope = self.base_scope();
+        for (parameter, field) in &parameters.fields {
+            let ty = Ty::of(self.types(), &field.shape);
+            let surely = field.required || field.shape.constraints.default.is_some();
+            scope.vars.insert(parameter.clone(), if surely { ty } else { ty.optional() });
+        }
+        if let Some(owner) = owner {
+            scope.vars.insert("self".to_owned(), Ty::named(self.types(), owner));
+        }
+        let body = decl.body.as_ref();
+        let lowered = match body {
+            Some(body) if crate::tool::BODIES.contains(&body.kind.value.as_str()) => {
+                let settings = Arc::new(self.settings(defaults, &scope));
+                self.lower_body(body, &scope, Output::new(OutputKind::None), false, settings)
+            }
+            Some(body) => {
+                check::tools::special_body(self, name, body, &scope);
+                None
+            }
+            None => None,
+        };
+        check::tools::strings(self, decl, &scope);
+        if owner.is_some() {
+            return;
+        }
+        let requires = decl.head.requires.iter();
+        let requires = requires.filter_map(|name| self.types().id(&name.value)).collect();
+        let tool = Tool {
+            name: name.value.clone(),
+            description: decl.head.description.as_ref().map(|text| text.0.value.clone()).unwrap_or_default(),
+            parameters,
+            trusted: decl.head.trusted,
+            confirm: None,
+            requires,
+            publish: decl.head.publish.as_ref().and_then(|name| self.types().id(&name.value)),
+            idempotent: decl.head.idempotent,
+            timeout: decl.head.timeout.0,
+            body: lowered,
+        };
+        self.tools.insert(name.value.clone(), Arc::new(tool));
+    }
+
+    /// A tool that an action calls.
+    pub(crate) fn tool_ref(&mut self, name: &Name) -> Option<ToolRef> {
+        let visible = &self.heads.visible.tools;
+        let Some(decl) = visible.get(name.value.as_str()) else {
+            let names: Vec<&str> = visible.keys().copied().collect();
+            self.report_unknown("unknown-tool", "tool", name, &names);
+            return None;
+        };
+        if let Some(body) = &decl.decl.body
+            && !crate::tool::BODIES.contains(&body.kind.value.as_str())
+        {
+            self.unsupported(name.span, &format!("calling a tool with the body `{}`", body.kind.value));
+        }
+        for (written, what) in [
+            (decl.decl.head.confirm.is_some(), "confirm"),
+            (decl.decl.head.publish.is_some(), "publish"),
+            (decl.decl.head.replan.is_some(), "replan"),
+        ] {
+            if written {
+                self.unsupported(name.span, &format!("calling a tool with `{what}`"));
+            }
+        }
+        let known = self.tools.get(&name.value).cloned();
+        let parameters = match &known {
+            Some(tool) => tool.parameters.clone(),
+            None => {
+                // A tool that is lowered later; its mistakes are reported there.
+                let mut unheard = Vec::new();
+                let mut scope = types::Scope { types: self.types(), findings: &mut unheard };
+                let fields = decl.decl.head.parameters.0.clone();
+                types::object_def(&mut scope, &crate::decl::types::ObjectExpr { fields, open: None })
+            }
+        };
+        Some(ToolRef {
+            name: name.value.clone(),
+            parameters,
+            needs: known.map(|tool| tool.needs()).unwrap_or_default(),
+        })
+    }
+
+    /// Reads and lowers one body.
+    fn lower_body(
+        &mut self,
+        body: &BodyNode,
+        scope: &Scope,
+        output: Output,
+        output_checked: bool,
+        settings: Arc<CallSettings>,
+    ) -> Option<Arc<dyn action::Body>> {
+        let mut read = ReadCx::default();
+        let written = action::read_body(body, &mut read);
+        self.strings.findings.append(&mut read.diagnostics);
+        let expr_scope = self.expr_scope(scope);
+        let mut cx = BodyCx { agent: self, scope: scope.clone(), expr_scope, output, output_checked, settings };
+        written?.lower(&mut cx)
+    }
+
+    fn lower_actions(&mut self, defaults: &Layers<'a>) -> Actions {
+        let heads = self.heads;
+        let mut actions = Actions::default();
+        for head in &heads.actions {
+            if head.state.is_some() || head.on_stuck {
+                let what = if head.on_stuck { "`on_stuck`" } else { "states" };
+                self.unsupported(head.name.span, what);
+            }
+            let lowered = self.lower_action(head, defaults);
+            let Some((action, pre, tool_types, achieved)) = lowered else { continue };
+            if head.state.is_some() || head.on_stuck {
+                continue;
+            }
+            if let Some(goal) = achieved {
+                actions.goals.push((actions.actions.len(), goal));
+            }
+            actions.actions.push(action);
+            actions.pre.push(pre);
+            actions.tool_types.push(tool_types);
+        }
+        actions
+    }
+
+    #[allow(clippy::type_complexity, reason = "the parts of one action, taken apart at the only call")]
+    fn lower_action(
+        &mut self,
+        head: &ActionHead<'a>,
+        defaults: &Layers<'a>,
+    ) -> Option<(crate::program::Action, Vec<Requirement>, Vec<TypeId>, Option<AchievedGoal>)> {
+        let decl = head.decl;
+        let mut scope = self.input_scope(&head.inputs, &head.unknown_inputs);
+        if let Some(state) = head.state {
+            scope.vars.insert("self".to_owned(), Ty::named(self.types(), state));
+            for (name, field) in self.types().get(state).fields().into_iter().flatten() {
+                let ty = Ty::of(self.types(), &field.shape);
+                let ty = if field.required { ty } else { ty.optional() };
+                scope.vars.entry(name.clone()).or_insert(ty);
+            }
+        }
+        let planning = self.planning_scope(&scope);
+        let layers = defaults.under(&decl.settings);
+        let settings = Arc::new(self.settings(&layers, &scope));
+        let asks_model = decl.body.as_ref().is_some_and(|body| check::actions::asks_model(body));
+        let tool_types = check::tools::uses(self, head, &layers, asks_model);
+        if let Some(text) = &decl.head.description {
+            self.strings.check(&text.0, &scope);
+        }
+        let pre: Vec<Option<Requirement>> =
+            decl.head.pre.iter().map(|expr| self.requirement(expr, &planning, &head.inputs)).collect();
+        let post: Vec<Option<(usize, bool)>> = decl.head.post.iter().map(|expr| self.post(expr)).collect();
+        let cost = self.number(decl.head.cost.as_ref(), &planning, true);
+        let value = self.number(decl.head.value.as_ref(), &planning, false);
+        let hide: Vec<Option<usize>> = decl.head.hide.iter().map(|name| self.hidden(name, head)).collect();
+        let achieved = decl.head.achieves.as_ref().map(|achieves| self.achieved(achieves, head, &planning));
+        let body = decl.body.as_ref().and_then(|body| {
+            self.lower_body(body, &scope, head.output.clone(), head.output_known, Arc::clone(&settings))
+        });
+        check::actions::check(self, head);
+        let on_error = self.on_error(decl.head.on_error.as_ref(), head);
+        let retry = layers.find(|settings| settings.retry.as_ref());
+        let lowered = crate::program::Action {
+            name: head.full_name.clone(),
+            description: decl.head.description.as_ref().map(|text| text.0.value.clone()),
+            inputs: head.inputs.clone(),
+            output: head.output.clone(),
+            cost: cost?,
+            value: value?,
+            can_rerun: decl.head.can_rerun.unwrap_or(head.trigger.is_some()),
+            trigger: head.trigger,
+            clear_blackboard: decl.head.clear_blackboard,
+            hide: hide.into_iter().collect::<Option<_>>()?,
+            post: post.into_iter().collect::<Option<_>>()?,
+            retry: retry.map_or(Retry::default(), |retry| Retry {
+                attempts: retry.attempts.get(),
+                backoff: retry.backoff.0,
+                multiplier: retry.multiplier,
+                max: retry.max.0,
+            }),
+            timeout: layers.find(|settings| settings.timeout.as_ref()).map(|timeout| timeout.0),
+            delay: decl.head.delay.map(|delay| delay.0),
+            on_error: on_error?,
+            settings,
+            body: body?,
+        };
+        Some((
+            lowered,
+            pre.into_iter().collect::<Option<_>>()?,
+            tool_types,
+            achieved.map_or(Some(None), |a| a.map(Some))?,
+        ))
+    }
+
+    /// Resolves an expr of a `pre` or `when` to what it asks for.
+    fn requirement(&mut self, expr: &Expr, scope: &Scope, inputs: &[Input]) -> Option<Requirement> {
+        let checked = self.strings.checked_expr(expr, scope)?;
+        let (holds, range) = split_not(&expr.0.value);
+        let text = expr.0.value.get(range).unwrap_or(&expr.0.value).trim();
+        let condition = self.conditions.iter().position(|condition| condition.name == text);
+        if let Some(at) = condition.filter(|_| !scope.vars.contains_key(text)) {
+            return Some(Requirement { test: Test::Condition(at), holds, needs: Vec::new() });
+        }
+        let id = self.strings.builder.expr(text).ok()?;
+        let form = resolved_form(self.types(), scope, text);
+        // With an input of its own name the whole of the action's inputs is bound, because each takes an object of its own.
+        let names = |input: &Input| checked.mentions.contains(&input.name) || checked.guarded.contains(&input.name);
+        let own = |input: &Input| self.type_names.get(&input.name) != Some(&input.type_id) || input.list;
+        let binds = inputs.iter().any(|input| names(input) && own(input)) || checked.mentions.contains("inputs");
+        let used: Vec<Input> = if binds { inputs.to_vec() } else { Vec::new() };
+        let mut mentions = self.mentioned(&checked, inputs);
+        for name in &checked.conditions {
+            let condition = self.conditions.iter().find(|condition| condition.name == *name);
+            mentions.extend(condition.into_iter().flat_map(|condition| condition.mentions.iter().copied()));
+        }
+        let known = self.exprs.iter().position(|known| known.form == form && known.inputs == used);
+        let at = known.unwrap_or_else(|| {
+            let ran = checked.ran.iter().cloned().collect();
+            self.exprs.push(ExprFact { id, text: text.to_owned(), form, mentions, ran, inputs: used });
+            self.exprs.len() - 1
+        });
+        let needed = checked.mentions.iter().filter(|name| !scope.vars.contains_key(name.as_str()));
+        let needs = needed.filter_map(|name| self.type_names.get(name).copied()).collect();
+        Some(Requirement { test: Test::Expr(at), holds, needs })
+    }
+
+    /// Resolves a `post`: a condition, or `not` and a condition.
+    fn post(&mut self, expr: &Expr) -> Option<(usize, bool)> {
+        let (holds, range) = split_not(&expr.0.value);
+        let text = &expr.0.value;
+        let inner = text.get(range.clone()).unwrap_or(text);
+        let name = inner.trim();
+        let start = range.start + (inner.len() - inner.trim_start().len());
+        let name = Name::new(name.to_owned(), expr.0.span_of(start..start + name.len()));
+        let found = self.conditions.iter().position(|condition| condition.name == name.value);
+        if found.is_none() {
+            let names: Vec<String> = self.heads.visible.conditions.keys().map(|name| (*name).to_owned()).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            self.report_unknown("unknown-condition", "condition", &name, &names);
+        }
+        Some((found?, holds))
+    }
+
+    /// A `cost` or `value`: a number, or an expr that is evaluated once per planning round.
+    fn number(&mut self, expr: Option<&Expr>, scope: &Scope, is_cost: bool) -> Option<Number> {
+        let Some(expr) = expr else { return Some(Number::Fixed(0.0)) };
+        if let Ok(value) = expr.0.value.trim().parse::<f64>() {
+            if !value.is_finite() || (is_cost && value < 0.0) {
+                let message = format!("expected a number that is not below zero, found {value}");
+                self.report(Diagnostic::error("out-of-range", expr.0.span, message));
+                return None;
+            }
+            return Some(Number::Fixed(value));
+        }
+        let checked = self.strings.checked_expr(expr, scope)?;
+        let ty = checked.ty.unwrap_or(Ty::Any).defined();
+        if !check::actions::is_number(&ty) {
+            let found = ty.describe(self.types());
+            self.report(Diagnostic::error("wrong-type", expr.0.span, format!("expected a number, found {found}")));
+            return None;
+        }
+        self.strings.builder.expr(&expr.0.value).ok().map(Number::Expr)
+    }
+
+    fn hidden(&mut self, name: &Name, head: &ActionHead<'_>) -> Option<usize> {
+        let found = head.inputs.iter().position(|input| input.name == name.value);
+        if found.is_none() && !head.unknown_inputs.contains(&name.value) {
+            let names: Vec<&str> = head.inputs.iter().map(|input| input.name.as_str()).collect();
+            self.report_unknown("unknown-input", "input", name, &names);
+        }
+        found
+    }
+
+    fn achieved(&mut self, achieves: &Achieves, head: &ActionHead<'_>, scope: &Scope) -> Option<AchievedGoal> {
+        if let Some(text) = &achieves.description {
+            self.strings.check(&text.0, &self.base_scope());
+        }
+        let value = self.number(achieves.value.as_ref(), scope, false)?;
+        Some(AchievedGoal {
+            name: head.name.clone(),
+            output: head.output.clone(),
+            value,
+            description: achieves.description.as_ref().map(|text| text.0.value.clone()),
+            export: is_exported(achieves.export.as_ref()),
+        })
+    }
+
+    fn on_error(&mut self, written: Option<&OnErrorDecl>, head: &ActionHead<'_>) -> Option<OnError> {
+        let data = match written {
+            None | Some(OnErrorDecl::Word(OnErrorWord::Replan)) => return Some(OnError::Replan),
+            Some(OnErrorDecl::Word(OnErrorWord::Fail)) => return Some(OnError::Fail),
+            Some(OnErrorDecl::Output(data)) => data,
+        };
+        let value = data.value();
+        if !head.output_known {
+            return Some(OnError::Output(value));
+        }
+        let checked = self.validators.validate_output(&head.output, value.clone(), &NoRules, Tags::Required);
+        let Err(violations) = checked else { return Some(OnError::Output(value)) };
+        for violation in violations {
+            self.report(Diagnostic::error("wrong-type", data.0.span, violation.to_string()));
+        }
+        None
+    }
+
+    fn lower_goals(&mut self, achieved: &[(usize, AchievedGoal)]) -> Goals {
+        let heads = self.heads;
+        let scope = self.planning_scope(&self.base_scope());
+        let mut goals = Goals::default();
+        for decl in heads.visible.goals.values() {
+            let when: Vec<Option<Requirement>> =
+                decl.decl.when.iter().map(|expr| self.requirement(expr, &scope, &[])).collect();
+            let value = self.number(decl.decl.value.as_ref(), &scope, false);
+            if let Some(text) = &decl.decl.description {
+                self.strings.check(&text.0, &self.base_scope());
+            }
+            let mut resolve = Resolve { types: &heads.types, findings: &mut self.strings.findings };
+            let output = resolve.output(&decl.decl.output);
+            check::goals::output(self, &decl.decl.output, output.as_ref());
+            let (Some(output), Some(value), Some(when)) = (output, value, when.into_iter().collect()) else { continue };
+            goals.goals.push(Goal {
+                name: decl.name.value.clone(),
+                description: decl.decl.description.as_ref().map(|text| text.0.value.clone()),
+                output,
+                action: None,
+                value,
+                export: is_exported(decl.decl.export.as_ref()),
+            });
+            goals.when.push(when);
+        }
+        for (action, goal) in achieved {
+            if let Some(earlier) = heads.visible.goals.get(goal.name.value.as_str()) {
+                self.report(super::visible::duplicate("goal", &goal.name, earlier.name));
+                continue;
+            }
+            goals.goals.push(Goal {
+                name: goal.name.value.clone(),
+                description: goal.description.clone(),
+                output: goal.output.clone(),
+                action: Some(*action),
+                value: goal.value,
+                export: goal.export,
+            });
+            goals.when.push(Vec::new());
+        }
+        goals
+    }
+
+    fn finish(mut self, actions: Actions, goals: Goals, counts: Counts) -> AgentOutcome {
+        let module = &self.loaded.modules[self.heads.module.0];
+        let has_errors =
+            |findings: &[Diagnostic]| findings.iter().any(|finding| finding.severity == crate::diag::Severity::Error);
+        let mut agent = None;
+        if let (Some(name), false) = (&self.heads.own.agent, has_errors(&self.strings.findings)) {
+            let keep: Vec<TypeId> =
+                self.heads.own.keep.iter().filter_map(|name| self.types().id(&name.value)).collect();
+            let lowered = lower(Sketch {
+                types: self.types(),
+                keep: &keep,
+                conditions: &self.conditions,
+                exprs: &self.exprs,
+                actions: &actions.actions,
+                pre: &actions.pre,
+                tool_types: &actions.tool_types,
+                goals: &goals.goals,
+                when: &goals.when,
+            });
+            match lowered.domain.compile() {
+                Ok(domain) => {
+                    let written = self.written();
+                    let rules = self.rules();
+                    let AgentCx { strings, heads, config, conditions, tools, .. } = &mut self;
+                    agent = Some(Agent {
+                        name: name.value.clone(),
+                        description: heads.own.description.as_ref().map(|text| text.0.value.clone()),
+                        version: heads.own.version.as_ref().map(|version| version.0.value.clone()),
+                        file: module.path.clone(),
+                        types: Arc::clone(&heads.types),
+                        validators: Validators::new(Arc::clone(&heads.types)),
+                        templates: std::mem::replace(
+                            &mut strings.builder,
+                            TemplatesBuilder::new(Arc::clone(&heads.types)),
+                        )
+                        .build(),
+                        rules,
+                        config: std::mem::take(config),
+                        inputs: heads.inputs.clone(),
+                        inputs_declared: heads.inputs_declared,
+                        actions: actions.actions,
+                        goals: goals.goals,
+                        conditions: std::mem::take(conditions),
+                        tools: std::mem::take(tools),
+                        planner: heads.own.planner.as_ref().map_or(PlannerKind::Goap, |planner| planner.r#type),
+                        limits: Limits::default(),
+                        concurrency: heads.own.concurrency.map_or(1, |count| count.get()),
+                        keep,
+                        facts: lowered.facts,
+                        domain: Arc::new(domain),
+                        operators: lowered.operators,
+                        unsupported: Vec::new(),
+                        written,
+                    });
+                }
+                Err(error) => {
+                    self.report(Diagnostic::error("bad-domain", name.span, error.to_string()));
+                }
+            }
+        }
+        if let Some(agent) = &mut agent {
+            agent.limits = check::limits::resolve(&mut self);
+            check::reachability::check(&mut self, agent);
+            agent.unsupported = std::mem::take(&mut self.unsupported);
+        }
+        AgentOutcome {
+            agent,
+            findings: self.strings.findings,
+            read: self.read,
+            used_templates: self.strings.used,
+            counts,
+        }
+    }
+
+    /// The rules of all types, compiled, by their text.
+    fn rules(&mut self) -> IndexMap<String, crate::prompt::ExprId> {
+        let types = Arc::clone(&self.heads.types);
+        let objects = types.iter().filter_map(|(_, def)| match &def.kind {
+            TypeKind::Object(object) => Some(object),
+            _ => None,
+        });
+        let checks = objects.flat_map(|object| object.rules.iter().map(|rule| &rule.check));
+        checks.filter_map(|check| Some((check.clone(), self.strings.builder.expr(check).ok()?))).collect()
+    }
+
+    /// What the agent was compiled from, for comparing programs.
+    fn written(&self) -> Written {
+        let modules = self.heads.visible.modules.iter();
+        let modules = modules.map(|id| Arc::clone(&self.loaded.modules[id.0].decl)).collect();
+        let used = self.strings.used.iter();
+        let templates =
+            used.filter_map(|name| Some((name.clone(), Arc::clone(&self.loaded.templates.get(name)?.text))));
+        let schemas = self.types().iter().filter_map(|(_, def)| match &def.kind {
+            TypeKind::Schema(schema) => Some((def.name.clone(), schema.clone())),
+            _ => None,
+        });
+        Written { modules, templates: templates.collect(), schemas: schemas.collect() }
+    }
+}
+
+/// The finding for a name that is not declared, with the nearest that are.
+pub(crate) fn unknown_name(code: &'static str, what: &str, name: &Name, candidates: &[&str]) -> Diagnostic {
+    let diagnostic = Diagnostic::error(code, name.span, format!("there is no {what} `{}`", name.value));
+    match suggest::nearest(&name.value, candidates.iter().copied()).as_slice() {
+        [] if candidates.is_empty() => {
+            diagnostic.help(format!("none is visible here; declare the {what}, or import the file that does"))
+        }
+        [] if candidates.len() <= 12 => diagnostic.help(format!("there are {}", listed(candidates))),
+        [] => diagnostic,
+        [only] => diagnostic.help(format!("did you mean `{only}`?")).fix(name.span, only.clone()),
+        _ => diagnostic.help(suggest::did_you_mean(&name.value, candidates.iter().copied())),
+    }
+}
+
+fn is_exported(export: Option<&Export>) -> bool {
+    match export {
+        None => false,
+        Some(Export::Flag(flag)) => *flag,
+        Some(Export::Record(_)) => true,
+    }
+}

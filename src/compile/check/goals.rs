@@ -1,0 +1,53 @@
+//! Goals: an agent that plans needs one, and each is about one type.
+
+use crate::decl::workflow::{OutputDecl, PlannerKind};
+use crate::diag::Diagnostic;
+use crate::value::{Output, OutputKind};
+
+use super::super::agent::AgentCx;
+
+/// Reports an agent that has nothing to reach.
+pub(super) fn check(cx: &mut AgentCx<'_>) {
+    let heads = cx.heads;
+    let Some(agent) = &heads.own.agent else { return };
+    let achieved = heads.actions.iter().any(|action| action.decl.head.achieves.is_some());
+    let planner = heads.own.planner.as_ref().map_or(PlannerKind::Goap, |planner| planner.r#type);
+    let may_lack = planner == PlannerKind::Utility || heads.own.chat.is_some();
+    if heads.visible.goals.is_empty() && !achieved && !may_lack {
+        cx.report(
+            Diagnostic::error("no-goal", agent.span, format!("the agent `{}` has no goal", agent.value))
+                .help("add `achieves: …` to the action that ends it, or a section `goals`"),
+        );
+    }
+    if let Some(planner) = heads.own.planner.as_ref().filter(|planner| planner.r#type != PlannerKind::Goap) {
+        cx.unsupported(planner.place.0, &format!("`planner: {}`", planner.r#type.word()));
+    }
+    if let Some(chat) = &heads.own.chat {
+        cx.unsupported(chat.place.0, "`chat`");
+        let scope = cx.input_scope(&[], &[]);
+        if let Some(greeting) = &chat.greeting {
+            cx.strings.check(&greeting.0, &scope);
+        }
+        if let Some(end) = &chat.end {
+            let scope = cx.planning_scope(&scope);
+            cx.strings.checked_expr(end, &scope);
+        }
+    }
+    if let Some(concurrency) = heads.own.concurrency.filter(|count| count.get() > 1) {
+        cx.unsupported(agent.span, &format!("`concurrency: {concurrency}`"));
+    }
+    let unknown: Vec<_> = heads.own.keep.iter().filter(|name| heads.types.id(&name.value).is_none()).collect();
+    for name in unknown {
+        cx.report(super::super::types::unknown_type(&heads.types, name));
+    }
+}
+
+/// Reports a goal whose output is not one type.
+pub(crate) fn output(cx: &mut AgentCx<'_>, written: &OutputDecl, output: Option<&Output>) {
+    if let Some(OutputKind::SomeOf(_) | OutputKind::Optional(_)) = output.map(|output| &output.kind) {
+        cx.report(
+            Diagnostic::error("bad-goal", written.place.0, "a goal's output is one type, as `T` or `list<T>`")
+                .help("declare one goal for each type, or name a supertype or union of them"),
+        );
+    }
+}

@@ -1,0 +1,226 @@
+//! Tools and tool groups: what lists of tools name exists, heads are sound, and what this version cannot offer is noted.
+
+use std::collections::BTreeSet;
+
+use crate::decl::Name;
+use crate::decl::body::BodyNode;
+use crate::decl::tools::{Confirm, Tool, ToolUse};
+use crate::diag::Diagnostic;
+use crate::prompt::{Scope, Ty};
+use crate::value::{ObjectDef, TypeId};
+
+use super::super::agent::AgentCx;
+use super::super::heads::ActionHead;
+use super::super::settings::Layers;
+use super::super::types;
+
+/// Tools that every agent may be offered (language.md 8).
+pub(crate) const BUILT_IN: &[&str] =
+    &["builtin:files", "builtin:fetch", "builtin:math", "builtin:blackboard", "builtin:process"];
+
+/// Checks a tool's head and gives its parameters.
+pub(crate) fn head(cx: &mut AgentCx<'_>, name: &Name, decl: &Tool) -> ObjectDef {
+    let head = &decl.head;
+    head.parameters.0.iter().for_each(|field| super::types::of(cx, &field.of));
+    let object = crate::decl::types::ObjectExpr { fields: head.parameters.0.clone(), open: None };
+    let mut findings = Vec::new();
+    let mut scope = types::Scope { types: cx.types(), findings: &mut findings };
+    let parameters = types::object_def(&mut scope, &object);
+    for required in head.requires.iter() {
+        types::named(cx.types(), required, &mut findings);
+    }
+    if let Some(publish) = &head.publish {
+        types::named(cx.types(), publish, &mut findings);
+    }
+    cx.strings.findings.append(&mut findings);
+    if head.description.is_none() {
+        cx.report(
+            Diagnostic::warning("no-description", name.span, format!("the tool `{}` has no description", name.value))
+                .help("a model chooses tools by their descriptions; add `description: …`"),
+        );
+    }
+    parameters
+}
+
+/// Checks the strings of a tool beside its body.
+pub(crate) fn strings(cx: &mut AgentCx<'_>, decl: &Tool, scope: &Scope) {
+    match &decl.head.confirm {
+        None => {}
+        Some(Confirm::Ask(text)) => cx.strings.check(&text.0, scope),
+        Some(Confirm::Record(record)) => {
+            if let Some(when) = &record.when {
+                let scope = cx.expr_scope(scope);
+                cx.strings.checked_expr(when, &scope);
+            }
+            if let Some(ask) = &record.ask {
+                cx.strings.check(&ask.0, scope);
+            }
+        }
+    }
+    if let Some(replan) = &decl.head.replan {
+        let scope = cx.expr_scope(scope).with("result", Ty::Any);
+        cx.strings.checked_expr(replan, &scope);
+    }
+}
+
+/// Checks a body that only tools have.
+pub(crate) fn special_body(cx: &mut AgentCx<'_>, name: &Name, body: &BodyNode, _scope: &Scope) {
+    match body.kind.value.as_str() {
+        "mcp" => mcp(cx, body),
+        "unfold" => super::unfolding::body(cx, name, body),
+        "agentic" => super::unfolding::agentic(cx, body),
+        _ => {}
+    }
+}
+
+fn mcp(cx: &mut AgentCx<'_>, body: &BodyNode) {
+    let Some(map) = body.node.as_map() else {
+        cx.report(Diagnostic::error("wrong-shape", body.node.span, "expected `{server, tool}`"));
+        return;
+    };
+    let mut read = crate::decl::ReadCx::default();
+    crate::decl::read::refuse_unknown_keys(map, &["server", "tool"], "an MCP tool", &mut read);
+    for key in ["server", "tool"] {
+        if !map.contains(key) {
+            crate::decl::read::missing_key(body.node.span, key, "an MCP tool", &mut read);
+        }
+    }
+    let server: Option<Name> = crate::decl::read::field(map, "server", &mut read);
+    cx.strings.findings.append(&mut read.diagnostics);
+    if let Some(server) = server {
+        mcp_server(cx, &server);
+    }
+}
+
+fn mcp_server(cx: &mut AgentCx<'_>, server: &Name) {
+    let servers = &cx.heads.visible.mcp_servers;
+    if !servers.contains_key(server.value.as_str()) {
+        let names: Vec<&str> = servers.keys().copied().collect();
+        cx.report_unknown("unknown-server", "MCP server", server, &names);
+    }
+}
+
+/// Checks the tools that an action's prompts are offered; the types that they require are preconditions of the action.
+pub(crate) fn uses(cx: &mut AgentCx<'_>, head: &ActionHead<'_>, layers: &Layers<'_>, asks_model: bool) -> Vec<TypeId> {
+    let own = head.decl.settings.tools.as_ref();
+    let Some(list) = layers.find(|settings| settings.tools.as_ref()) else { return Vec::new() };
+    let inputs: Vec<&str> = head.inputs.iter().map(|input| input.name.as_str()).collect();
+    let mut required: BTreeSet<TypeId> = BTreeSet::new();
+    for tool in list.iter() {
+        let name = match tool {
+            ToolUse::Name(name) => name,
+            ToolUse::Derived(derived) => &derived.tool,
+            ToolUse::Inline(name, _) => {
+                cx.unsupported(name.span, &format!("the tool `{}` declared in place", name.value));
+                continue;
+            }
+        };
+        if own.is_some() || asks_model {
+            check_use(cx, name, &inputs);
+        }
+        if asks_model {
+            cx.unsupported(name.span, &format!("offering the tool `{}` to a prompt", name.value));
+            if let Some(decl) = cx.heads.visible.tools.get(name.value.as_str()) {
+                required.extend(decl.decl.head.requires.iter().filter_map(|name| cx.types().id(&name.value)));
+            }
+        }
+    }
+    required.into_iter().collect()
+}
+
+/// Checks one name in a list of tools.
+pub(crate) fn check_use(cx: &mut AgentCx<'_>, name: &Name, inputs: &[&str]) {
+    let visible = &cx.heads.visible;
+    let text = name.value.as_str();
+    if text.starts_with("builtin:") {
+        if !BUILT_IN.contains(&text) {
+            cx.report_unknown("unknown-tool", "tool", name, BUILT_IN);
+        }
+        return;
+    }
+    if let Some((group, tool)) = text.split_once('.') {
+        let groups = &visible.tool_groups;
+        match groups.get(group) {
+            None => {
+                let names: Vec<&str> = groups.keys().copied().collect();
+                cx.report_unknown("unknown-group", "tool group", &Name::new(group.to_owned(), name.span), &names);
+            }
+            Some(decl) => {
+                let from_mcp = decl.decl.from.iter().any(|source| source.mcp.is_some());
+                let names: Vec<String> = group_tools(decl.decl);
+                if !from_mcp && !names.iter().any(|known| known == tool) {
+                    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                    cx.report_unknown("unknown-tool", "tool", &Name::new(tool.to_owned(), name.span), &names);
+                }
+            }
+        }
+        return;
+    }
+    let known = visible.tools.contains_key(text)
+        || visible.tool_groups.contains_key(text)
+        || cx.types().id(text).is_some()
+        || inputs.contains(&text)
+        || cx.agent_names.iter().any(|agent| agent == text);
+    if known {
+        return;
+    }
+    let types: Vec<&str> = visible.types.keys().copied().collect();
+    let agents: Vec<&str> = cx.agent_names.iter().map(String::as_str).collect();
+    let tools = visible.tools.keys().copied().chain(visible.tool_groups.keys().copied());
+    let candidates: Vec<&str> =
+        tools.chain(inputs.iter().copied()).chain(types).chain(agents).chain(BUILT_IN.iter().copied()).collect();
+    cx.report_unknown("unknown-tool", "tool", name, &candidates);
+}
+
+fn group_tools(group: &crate::decl::tools::ToolGroup) -> Vec<String> {
+    let mut names = Vec::new();
+    for source in group.from.iter() {
+        let prefix = source.prefix.as_ref().map_or("", |prefix| prefix.value.as_str());
+        for tool in source.tools.iter().flat_map(|list| list.iter()) {
+            let name = match tool {
+                ToolUse::Name(name) | ToolUse::Inline(name, _) => name,
+                ToolUse::Derived(derived) => derived.name.as_ref().unwrap_or(&derived.tool),
+            };
+            names.push(format!("{prefix}{}", name.value));
+        }
+    }
+    names
+}
+
+/// Checks the tool groups that an agent sees, and its `defaults`.
+pub(crate) fn groups(cx: &mut AgentCx<'_>) {
+    let heads = cx.heads;
+    for group in heads.visible.tool_groups.values() {
+        for source in group.decl.from.iter() {
+            match (&source.mcp, &source.tools) {
+                (None, None) => cx.report(
+                    Diagnostic::error("missing-key", source.place.0, "a source of tools needs `mcp` or `tools`")
+                        .help("add `mcp: server`, or `tools: […]`"),
+                ),
+                (Some(server), Some(_)) => cx.report(Diagnostic::error(
+                    "two-forms",
+                    server.span,
+                    "a source of tools is `mcp` or `tools`, not both",
+                )),
+                (Some(server), None) => mcp_server(cx, server),
+                (None, Some(tools)) => {
+                    for tool in tools.iter() {
+                        match tool {
+                            ToolUse::Name(name) => check_use(cx, name, &[]),
+                            ToolUse::Derived(derived) => check_use(cx, &derived.tool, &[]),
+                            ToolUse::Inline(..) => {}
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let own = heads.own.defaults.as_ref().and_then(|defaults| defaults.tools.as_ref());
+    for tool in own.into_iter().flat_map(|list| list.iter()) {
+        match tool {
+            ToolUse::Name(name) => check_use(cx, name, &[]),
+            ToolUse::Derived(derived) => check_use(cx, &derived.tool, &[]),
+            ToolUse::Inline(..) => {}
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Providers, scripts, the catalog and permissions: what the project file says once for all agents.
+
+use std::path::Path;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use crate::decl::Name;
+use crate::decl::models::{CatalogEntry as WrittenEntry, Provider};
+use crate::diag::Diagnostic;
+use crate::llm::{Catalog, CatalogEntry, Feature, PROVIDERS, ProviderConfig, Script, Secret, default_providers};
+use crate::program::{MissingEnv, Permissions};
+use crate::source::{self, Span};
+use crate::world::{ReadError, normal};
+
+use super::env;
+use super::load::{Loaded, slashed};
+
+/// What the project says of models and permissions.
+#[derive(Default)]
+pub(crate) struct Providers {
+    pub(crate) configs: IndexMap<String, ProviderConfig>,
+    pub(crate) scripts: IndexMap<String, Value>,
+    pub(crate) catalog: Catalog,
+    pub(crate) permissions: Permissions,
+    pub(crate) missing_env: Vec<MissingEnv>,
+}
+
+/// Resolves the project file's settings; the providers that need no declaration are there too.
+pub(crate) fn resolve(loaded: &mut Loaded<'_>) -> Providers {
+    let world = loaded.world;
+    let mut providers = Providers { configs: default_providers(&|name| world.env(name)), ..Providers::default() };
+    let project = loaded.project.map(|id| std::sync::Arc::clone(&loaded.modules[id.0].decl));
+    if let Some(project) = &project {
+        for (name, provider) in project.providers.iter() {
+            let config = provider_config(loaded, &mut providers, name, provider);
+            providers.configs.insert(name.value.clone(), config);
+        }
+        if let Some(written) = &project.permissions {
+            let names = |list: &crate::decl::List<Name>| list.iter().map(|name| name.value.clone()).collect();
+            providers.permissions = Permissions {
+                declared: true,
+                allow: names(&written.allow),
+                ask: names(&written.ask),
+                deny: names(&written.deny),
+            };
+        }
+    }
+    let mut own: IndexMap<String, CatalogEntry> = IndexMap::new();
+    for module in &loaded.modules {
+        for (name, entry) in module.decl.models.iter().flat_map(|models| models.catalog.iter()) {
+            let entry = catalog_entry(entry, &mut loaded.diagnostics);
+            own.entry(name.value.clone()).or_insert(entry);
+        }
+    }
+    providers.catalog = Catalog::new(own);
+    providers
+}
+
+fn provider_config(
+    loaded: &mut Loaded<'_>,
+    providers: &mut Providers,
+    name: &Name,
+    written: &Provider,
+) -> ProviderConfig {
+    let kind = written.kind.map_or_else(|| name.value.clone(), |kind| kind.word().to_owned());
+    if written.kind.is_none() && !PROVIDERS.iter().any(|known| known.name == name.value) {
+        let known: Vec<&str> = PROVIDERS.iter().map(|kind| kind.name).collect();
+        loaded.diagnostics.push(
+            Diagnostic::error("missing-key", name.span, format!("the provider `{}` needs the key `kind`", name.value))
+                .help(format!(
+                    "add `kind: …`, one of {}; most servers are `kind: openai`",
+                    crate::decl::read::listed(&known)
+                )),
+        );
+    }
+    let mut text = |value: &Name| -> String {
+        let resolved = env::resolve(&value.value, loaded.world);
+        for variable in resolved.missing {
+            let (line, column) = loaded.sources.get(value.span.file).line_column(value.span.start);
+            let path = loaded.sources.get(value.span.file).path();
+            providers.missing_env.push(MissingEnv {
+                section: "providers".to_owned(),
+                name: name.value.clone(),
+                variable: variable.clone(),
+                place: format!("{path}:{line}:{column}"),
+            });
+            loaded.diagnostics.push(missing_env(&variable, value.span));
+        }
+        resolved.value
+    };
+    let config = ProviderConfig {
+        kind,
+        base_url: written.base_url.as_ref().map(&mut text).filter(|url| !url.is_empty()),
+        api_key: written.api_key.as_ref().map(&mut text).filter(|key| !key.is_empty()).map(Secret::new),
+        headers: written.headers.iter().map(|(name, value)| (name.value.clone(), Secret::new(text(value)))).collect(),
+        timeout: written.timeout.map(|timeout| timeout.0),
+        read_timeout: None,
+        script: None,
+    };
+    let script = written.file.as_ref().and_then(|file| read_script(loaded, providers, name, file));
+    if config.kind == "scripted" && written.file.is_none() {
+        loaded.diagnostics.push(
+            Diagnostic::error("missing-key", name.span, format!("the provider `{}` needs the key `file`", name.value))
+                .help("add `file: …`, the script that it answers from"),
+        );
+    }
+    ProviderConfig { script, ..config }
+}
+
+fn read_script(loaded: &mut Loaded<'_>, providers: &mut Providers, name: &Name, file: &Name) -> Option<Script> {
+    let Some(path) = normal(Path::new(&file.value)) else {
+        let message = format!("`{}` leads out of the project", file.value);
+        loaded.diagnostics.push(Diagnostic::error("path-escapes", file.span, message));
+        return None;
+    };
+    loaded.read.insert(path.clone());
+    let text = match loaded.world.read(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            let (code, message) = match error {
+                ReadError::NotFound => ("file-not-found", format!("there is no file `{}`", file.value)),
+                ReadError::Escapes => ("path-escapes", format!("`{}` leads out of the project", file.value)),
+                other => ("unreadable-file", format!("cannot read `{}`: {other}", file.value)),
+            };
+            loaded.diagnostics.push(Diagnostic::error(code, file.span, message));
+            return None;
+        }
+    };
+    let id = loaded.sources.add(slashed(&path), text);
+    let (node, errors) = source::read(id, loaded.sources.get(id));
+    let sound = errors.is_empty();
+    loaded.diagnostics.extend(errors);
+    let node = node.filter(|_| sound)?;
+    let value = node.to_json();
+    match Script::from_value(&value) {
+        Ok(script) => {
+            providers.scripts.insert(name.value.clone(), value);
+            Some(script)
+        }
+        Err(errors) => {
+            for error in errors {
+                let span = place_of(&node, &error.pointer);
+                loaded.diagnostics.push(Diagnostic::error("bad-script", span, error.message));
+            }
+            None
+        }
+    }
+}
+
+/// The place of a JSON pointer in a tree, or of the nearest thing above it.
+pub(crate) fn place_of(node: &source::Node, pointer: &str) -> Span {
+    let mut at = node;
+    for token in pointer.split('/').skip(1) {
+        let token = token.replace("~1", "/").replace("~0", "~");
+        let next = match &at.kind {
+            source::NodeKind::Map(map) => map.get(&token).map(|entry| &entry.value),
+            source::NodeKind::List(items) => token.parse::<usize>().ok().and_then(|index| items.get(index)),
+            _ => None,
+        };
+        match next {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    at.span
+}
+
+/// The warning for a variable of the environment that is not set.
+pub(crate) fn missing_env(variable: &str, span: Span) -> Diagnostic {
+    Diagnostic::warning("missing-env", span, format!("the environment variable `{variable}` is not set"))
+        .help(format!("set it before a run that needs it, or give a default: `${{env:{variable}:-…}}`"))
+}
+
+fn catalog_entry(written: &WrittenEntry, findings: &mut crate::diag::Diagnostics) -> CatalogEntry {
+    let mut features = std::collections::BTreeSet::new();
+    for word in written.supports.iter().flat_map(|list| list.iter()) {
+        match Feature::from_word(&word.value) {
+            Some(feature) => {
+                features.insert(feature);
+            }
+            None => {
+                let words: Vec<&str> = Feature::ALL.iter().map(|(word, _)| *word).collect();
+                findings.push(crate::decl::basic::unknown_word(&word.value, word.span, "an ability", &words));
+            }
+        }
+    }
+    CatalogEntry {
+        input_usd_per_mtok: written.input_usd_per_mtok,
+        output_usd_per_mtok: written.output_usd_per_mtok,
+        cached_input_usd_per_mtok: written.cached_input_usd_per_mtok,
+        knowledge_cutoff: written.knowledge_cutoff.as_ref().map(|name| name.value.clone()),
+        context_tokens: written.context_tokens,
+        supports: written.supports.is_some().then_some(features),
+        ..CatalogEntry::default()
+    }
+}

@@ -79,7 +79,7 @@ pub enum ExprKind {
     /// `x[index]`.
     Item(Box<Expr>, Box<Expr>),
     /// `x[a:b:c]`.
-    Slice(Box<Expr>, Vec<Expr>),
+    Slice(Box<Expr>, [Option<Box<Expr>>; 3]),
     /// `f(args)`.
     Call(Box<Expr>, Vec<Arg>),
 }
@@ -433,7 +433,7 @@ impl Convert<'_> {
             mj::Expr::Slice(e) => {
                 let of = self.boxed(&e.expr);
                 let start = of.span.start;
-                let bounds = [&e.start, &e.stop, &e.step].into_iter().flatten().map(|expr| self.expr(expr)).collect();
+                let bounds = [&e.start, &e.stop, &e.step].map(|bound| bound.as_ref().map(|expr| self.boxed(expr)));
                 (ExprKind::Slice(of, bounds), start)
             }
             mj::Expr::Call(e) => return self.call(e),
@@ -533,7 +533,7 @@ pub fn parts<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
         }
         ExprKind::Slice(of, bounds) => {
             visit(of);
-            bounds.iter().for_each(visit);
+            bounds.iter().flatten().for_each(|bound| visit(bound));
         }
     }
 }

@@ -24,6 +24,22 @@ pub enum Data {
     Map(IndexMap<String, Data>),
 }
 
+/// A string in data that is not a template.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataFault {
+    /// The JSON pointer that leads to it.
+    pub pointer: String,
+    /// What is wrong with it.
+    pub fault: SyntaxFault,
+}
+
+impl DataFault {
+    fn below(mut self: Box<Self>, token: &str) -> Box<Self> {
+        self.pointer.insert_str(0, &format!("/{token}"));
+        self
+    }
+}
+
 /// The range of the expression in a text that is, trimmed, exactly one `{{ … }}`.
 pub fn single_expr(text: &str) -> Option<Range<usize>> {
     let trimmed = text.trim();
@@ -50,12 +66,14 @@ impl TemplatesBuilder {
     ///
     /// # Errors
     /// The first string that is not a template, with the JSON pointer that leads to it.
-    pub fn data(&mut self, json: &Json) -> Result<Data, (String, SyntaxFault)> {
+    pub fn data(&mut self, json: &Json) -> Result<Data, Box<DataFault>> {
         match json {
-            Json::String(text) => self.text_data(text).map_err(|fault| (String::new(), fault)),
+            Json::String(text) => {
+                self.text_data(text).map_err(|fault| Box::new(DataFault { pointer: String::new(), fault }))
+            }
             Json::Array(items) => {
                 let item =
-                    |(index, item)| self.data(item).map_err(|(pointer, fault)| (format!("/{index}{pointer}"), fault));
+                    |(index, item): (usize, &Json)| self.data(item).map_err(|fault| fault.below(&index.to_string()));
                 let items = items.iter().enumerate().map(item).collect::<Result<Vec<_>, _>>()?;
                 let literal = items.iter().map(as_literal).collect::<Option<Vec<_>>>();
                 Ok(literal.map_or(Data::List(items), |items| Data::Literal(Json::Array(items))))
@@ -64,7 +82,7 @@ impl TemplatesBuilder {
                 let mut data = IndexMap::with_capacity(map.len());
                 for (key, value) in map {
                     let escaped = key.replace('~', "~0").replace('/', "~1");
-                    let value = self.data(value).map_err(|(pointer, fault)| (format!("/{escaped}{pointer}"), fault))?;
+                    let value = self.data(value).map_err(|fault| fault.below(&escaped))?;
                     data.insert(key.clone(), value);
                 }
                 let member = |(key, value): (&String, &Data)| as_literal(value).map(|value| (key.clone(), value));
@@ -152,8 +170,8 @@ mod tests {
     #[test]
     fn the_place_of_a_bad_string_is_a_pointer() {
         let mut builder = TemplatesBuilder::new(Arc::new(Types::with_built_ins()));
-        let (pointer, fault) = builder.data(&json!({"a/b": [1, "{{ x }"]})).unwrap_err();
-        assert_eq!((pointer.as_str(), fault.range), ("/a~1b/1", 0..6));
+        let found = builder.data(&json!({"a/b": [1, "{{ x }"]})).unwrap_err();
+        assert_eq!((found.pointer.as_str(), found.fault.range), ("/a~1b/1", 0..6));
         assert_eq!(single_expr("  {{ a }}\n"), Some(5..6));
     }
 }

@@ -17,7 +17,7 @@ pub struct RenderError {
     /// Whether the cause is a value that is missing.
     pub is_undefined: bool,
     /// The variables that mattered, with their values cut short.
-    pub values: Vec<(String, String)>,
+    pub values: Box<[(String, String)]>,
 }
 
 impl RenderError {
@@ -29,7 +29,7 @@ impl RenderError {
             range: None,
             excerpt: None,
             is_undefined: false,
-            values: Vec::new(),
+            values: Box::default(),
         }
     }
 }

@@ -24,7 +24,7 @@ pub mod value;
 pub mod vars;
 
 pub use check::{check_expr, check_template};
-pub use data::Data;
+pub use data::{Data, DataFault};
 pub use error::RenderError;
 pub use files::Files;
 pub use finding::{Checked, Finding, Place};

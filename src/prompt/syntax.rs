@@ -22,14 +22,14 @@ pub struct SyntaxFault {
     /// What certainly belongs at `range` instead.
     pub fix: Option<String>,
     /// Other places in the text that matter.
-    pub related: Vec<(Span, String)>,
+    pub related: Box<[(Span, String)]>,
 }
 
 impl SyntaxFault {
     fn new(text: &str, range: Span, message: impl Into<String>, in_expr: bool) -> SyntaxFault {
         let code = if in_expr { "expr-syntax" } else { "template-syntax" };
         let range = clamp(text, range);
-        SyntaxFault { code, range, message: message.into(), help: Vec::new(), fix: None, related: Vec::new() }
+        SyntaxFault { code, range, message: message.into(), help: Vec::new(), fix: None, related: Box::default() }
     }
 
     fn help(mut self, help: impl Into<String>) -> SyntaxFault {
@@ -309,7 +309,7 @@ fn block_mistake(text: &str, detail: &str, range: &Span, in_expr: bool) -> Optio
                     let message = format!("`{word}` closes `{opened}`");
                     let mut fault = SyntaxFault::new(text, tag.word, message, false)
                         .help(format!("write `{{% end{opened} %}}`, or close the inner block first"));
-                    fault.related.push((place, format!("the `{opened}` that is open here")));
+                    fault.related = Box::new([(place, format!("the `{opened}` that is open here"))]);
                     return Some(fault);
                 }
                 None => {

@@ -293,7 +293,7 @@ impl Templates {
                 error.is_undefined = true;
                 error.excerpt = Some(expr.source.clone());
                 error.range = Some(0..expr.source.len());
-                error.values = context.shown();
+                error.values = context.shown().into();
                 Err(error)
             }
         }
@@ -425,10 +425,11 @@ impl Templates {
             }
         }
         // The values that mattered are those of the variables named where it failed.
-        out.values = context.shown();
+        let mut values = context.shown();
         if let Some(excerpt) = &out.excerpt {
-            out.values.retain(|(name, _)| resolved::names_in(excerpt).any(|word| word == *name));
+            values.retain(|(name, _)| resolved::names_in(excerpt).any(|word| word == *name));
         }
+        out.values = values.into();
         out
     }
 }

@@ -68,15 +68,47 @@ pub(super) enum Kleene<L> {
 
 /// Splits an expr that parses; leaves are ranges of the text, without parentheses around them.
 pub(super) fn split(text: &str) -> Kleene<Span> {
+    match tokens(text) {
+        Some(tokens) if !tokens.is_empty() => node(&tokens),
+        _ => Kleene::Leaf(0..text.len()),
+    }
+}
+
+/// Strips `not` and parentheses: whether the rest must hold, and where it is.
+pub(super) fn polarity(text: &str) -> (bool, Span) {
+    let all = tokens(text).unwrap_or_default();
+    let mut rest = all.as_slice();
+    let mut holds = true;
+    loop {
+        let joined = top_level(rest).any(|(_, word)| matches!(word, Word::And | Word::Or | Word::If | Word::Comma));
+        match rest {
+            [(Word::Not, _), tail @ ..] if !joined && !tail.is_empty() => {
+                holds = !holds;
+                rest = tail;
+            }
+            [(Word::ParenOpen, _), inner @ .., _] if !inner.is_empty() && closes_last(rest) => {
+                if top_level(inner).any(|(_, word)| word == Word::Comma) {
+                    break;
+                }
+                rest = inner;
+            }
+            _ => break,
+        }
+    }
+    match (rest.first(), rest.last()) {
+        (Some(first), Some(last)) => (holds, first.1.start..last.1.end),
+        _ => (true, 0..text.len()),
+    }
+}
+
+fn tokens(text: &str) -> Option<Vec<(Word, Span)>> {
     let mut tokens = Vec::new();
     for token in machinery::tokenize(text, true, super::ast::syntax_config()) {
-        let Ok((token, span)) = token else { return Kleene::Leaf(0..text.len()) };
+        let (token, span) = token.ok()?;
         let word = match token {
             Token::Ident("and") => Word::And,
             Token::Ident("or") => Word::Or,
             Token::Ident("not") => Word::Not,
-            Token::Ident("in") => Word::In,
-            Token::Ident("is") => Word::Is,
             Token::Ident("if") => Word::If,
             Token::Dot => Word::Dot,
             Token::ParenOpen => Word::ParenOpen,
@@ -90,10 +122,7 @@ pub(super) fn split(text: &str) -> Kleene<Span> {
         let word = if after_dot { Word::Other } else { word };
         tokens.push((word, span.start_offset as usize..span.end_offset as usize));
     }
-    if tokens.is_empty() {
-        return Kleene::Leaf(0..text.len());
-    }
-    node(&tokens)
+    Some(tokens)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -101,8 +130,6 @@ enum Word {
     And,
     Or,
     Not,
-    In,
-    Is,
     If,
     Dot,
     ParenOpen,

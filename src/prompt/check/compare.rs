@@ -197,12 +197,10 @@ impl<'a> Checker<'a> {
                     }
                 }
             }
-            Ty::Str | Ty::Enum(_) => {
-                if Class::of(left).is_some_and(|class| class != Class::Text) {
-                    let a = self.named(left);
-                    let message = format!("only text can be in text, and this is {a}");
-                    self.error("type-mismatch", &left_expr.span, message);
-                }
+            Ty::Str | Ty::Enum(_) if Class::of(left).is_some_and(|class| class != Class::Text) => {
+                let a = self.named(left);
+                let message = format!("only text can be in text, and this is {a}");
+                self.error("type-mismatch", &left_expr.span, message);
             }
             Ty::Bool | Ty::Int | Ty::Number => {
                 let b = self.named(right);

@@ -156,7 +156,7 @@ impl<'a> Checker<'a> {
                 self.narrowed(expr, ty)
             }
             ExprKind::Slice(of, bounds) => {
-                for bound in bounds {
+                for bound in bounds.iter().flatten() {
                     let ty = self.used(bound);
                     if !matches!(ty, Ty::Null) {
                         self.number(&ty, &bound.span, ":");
@@ -285,7 +285,7 @@ impl<'a> Checker<'a> {
         let listed = names.iter().take(10).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let is_env = matches!(name, "env" | "environ" | "environment");
         let report = self.error("unknown-variable", span, message);
-        let report = if names.iter().any(|known| *known == snake) {
+        let report = if names.contains(&snake) {
             report.help(format!("did you mean `{snake}`?")).fix(&snake)
         } else {
             report.suggest(name, names.iter().map(String::as_str), false)

@@ -333,4 +333,4 @@ fn root_of(expr: &Expr) -> Option<&str> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::prompt) mod tests;

@@ -57,19 +57,19 @@ impl<'a> Checker<'a> {
                 self.framed(Frame::default(), |checker| {
                     for (target, expr) in pairs {
                         let ty = widened(checker.ty(expr));
-                        checker.bind(target, ty, expr);
+                        checker.bind(target, ty);
                     }
                     checker.stmts(body);
                 });
             }
             StmtKind::Set(target, expr) => {
                 let ty = widened(self.ty(expr));
-                self.bind(target, ty, expr);
+                self.bind(target, ty);
             }
             StmtKind::SetBlock(target, filter, body) => {
                 self.framed(Frame::default(), |checker| checker.stmts(body));
                 let ty = filter.as_ref().map_or(Ty::Str, |filter| self.ty(filter));
-                self.bind(target, ty, target);
+                self.bind(target, ty);
             }
             StmtKind::Filter(filter, body) => {
                 self.ty(filter);
@@ -85,9 +85,9 @@ impl<'a> Checker<'a> {
             StmtKind::Include(name, ignore_missing) => self.include(name, *ignore_missing),
             StmtKind::Import(file, name) => {
                 let ty = self.import(file).map_or(Ty::Any, Ty::Module);
-                self.bind(name, ty, file);
+                self.bind(name, ty);
             }
-            StmtKind::FromImport(file, names) => self.from_import(file, names),
+            StmtKind::FromImport(file, names) => self.import_names(file, names),
             StmtKind::Macro(decl) => self.declare(decl),
             StmtKind::Call(call, decl) => {
                 let returns = self.ty(call);
@@ -183,9 +183,9 @@ impl<'a> Checker<'a> {
                 checker
                     .error("type-mismatch", &iter.span, "a loop over a map sees its keys only")
                     .help(format!("write `{path} | items`"));
-                checker.bind(target, Ty::Any, iter);
+                checker.bind(target, Ty::Any);
             } else {
-                checker.bind(target, item, iter);
+                checker.bind(target, item);
             }
             if let Some(filter) = filter {
                 checker.truth(filter);
@@ -198,7 +198,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Gives names the parts of a value.
-    fn bind(&mut self, target: &Expr, ty: Ty, value: &Expr) {
+    fn bind(&mut self, target: &Expr, ty: Ty) {
         match &target.kind {
             ExprKind::Var(name) => {
                 if name == "_" {
@@ -237,14 +237,14 @@ impl<'a> Checker<'a> {
                     }
                 };
                 for (target, part) in targets.iter().zip(parts) {
-                    self.bind(target, part, value);
+                    self.bind(target, part);
                 }
             }
             _ => {}
         }
     }
 
-    fn from_import(&mut self, file: &Expr, names: &[(Expr, Option<Expr>)]) {
+    fn import_names(&mut self, file: &Expr, names: &[(Expr, Option<Expr>)]) {
         let exports = self.import(file);
         for (name, alias) in names {
             let ExprKind::Var(text) = &name.kind else { continue };
@@ -264,7 +264,7 @@ impl<'a> Checker<'a> {
                     }
                 },
             };
-            self.bind(alias.as_ref().unwrap_or(name), ty, name);
+            self.bind(alias.as_ref().unwrap_or(name), ty);
         }
     }
 

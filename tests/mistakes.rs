@@ -1,1 +1,211 @@
-//! Seeded mistakes.
+//! Seeded mistakes (`mistakes/*.md`): each is refused before a model is called, at the right place, with the right
+//! suggestion first. A case is an edit of the project under `mistakes/base/`, or further files in it.
+
+use std::fmt::Write;
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use crate::support::literate::{Case, cases};
+use crate::support::project::Project;
+use crate::support::{files, relative, root, text};
+
+/// Fewer cases than this were lost, not fixed.
+const CASES_MIN: usize = 70;
+/// At least so many of a hundred cases have the right suggestion first.
+const SUGGESTIONS_PERCENT_MIN: usize = 90;
+
+/// A place: file, line, column.
+type Place = (String, u64, u64);
+
+/// A case made ready: its project, and where its findings must stand.
+struct Seeded {
+    project: Project,
+    places: Vec<Place>,
+}
+
+/// Applies a case's edits and files to the base project, and takes the `«…»` marks out.
+fn seed(case: &Case, port: u16) -> Seeded {
+    let base = root().join("tests/mistakes/base");
+    let mut texts: Vec<(String, String)> = files(&base, &[""])
+        .iter()
+        .map(|file| (relative(file).replace("tests/mistakes/base/", ""), text(file)))
+        .collect();
+    for (info, block) in &case.expected {
+        let Some(path) = info.strip_prefix("diff") else { panic!("{}: an unknown block `{info}`", case.name) };
+        let path = if path.is_empty() { "workflows/desk.yaml" } else { path.trim() };
+        let (_, text) =
+            texts.iter_mut().find(|(name, _)| name == path).unwrap_or_else(|| panic!("{}: no file {path}", case.name));
+        *text = edit(text, &block.text, &case.name);
+    }
+    texts.extend(case.files.iter().map(|(path, block)| (path.clone(), block.text.clone())));
+    let (project, mut places) = (Project::new(), Vec::new());
+    for (path, text) in texts {
+        let text = text.replace("PORT", &port.to_string()).replace('⇥', "\t");
+        for (index, line) in text.lines().enumerate() {
+            let mut plain = 0;
+            for c in line.chars() {
+                match c {
+                    '«' => places.push((path.clone(), index as u64 + 1, plain + 1)),
+                    '»' => {}
+                    _ => plain += 1,
+                }
+            }
+        }
+        project.write(&path, text.replace(['«', '»'], ""));
+    }
+    assert!(!places.is_empty(), "{}: no `«…»` says where the finding stands", case.name);
+    Seeded { project, places }
+}
+
+/// Applies one hunk: context and `-` lines are looked for, once, and context and `+` lines stand in their place.
+fn edit(text: &str, hunk: &str, name: &str) -> String {
+    let (mut old, mut new) = (String::from("\n"), String::from("\n"));
+    for line in hunk.lines() {
+        let (sign, rest) = (line.chars().next().unwrap_or(' '), line.get(1..).unwrap_or_default());
+        if sign != '+' {
+            old += &format!("{rest}\n");
+        }
+        if sign != '-' {
+            new += &format!("{rest}\n");
+        }
+    }
+    let text = format!("\n{text}");
+    // A hunk that only adds after its context is found by the context; one that only adds is found by nothing.
+    assert_eq!(text.matches(&old).count(), 1, "{name}: the hunk must fit once:\n{hunk}");
+    text.replacen(&old, &new, 1)[1..].to_owned()
+}
+
+/// What is wrong with how a case was refused.
+#[derive(Default)]
+struct Verdict {
+    refused: Vec<String>,
+    placed: Vec<String>,
+    suggested: Option<String>,
+}
+
+fn judge(case: &Case, port: u16) -> Verdict {
+    let Seeded { project, places } = seed(case, port);
+    let mut verdict = Verdict::default();
+    let ends = case.note("ends").unwrap_or("2");
+    let file = case.note("run").unwrap_or("workflows/desk.yaml");
+    let warned = ends != "2";
+    if ends != "warning" {
+        let run = project.run(&["run", file, "--json", "--no-store", "The heating is broken"]);
+        if run.code() != ends.parse().ok() {
+            verdict.refused.push(format!("expected exit {ends}: {run}"));
+        }
+    }
+    let check = project.run(&["check", "--json"]);
+    if check.code() != Some(if warned { 0 } else { 2 }) {
+        verdict.refused.push(format!("{check}"));
+    }
+    let Ok(document) = serde_json::from_str::<Value>(&check.stdout) else {
+        verdict.placed.push("`check --json` gave no document".to_owned());
+        return verdict;
+    };
+    let severity = if warned { "warning" } else { "error" };
+    let findings: Vec<&Value> = document["diagnostics"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|finding| warned || finding["severity"] == severity)
+        .collect();
+    let place = |finding: &Value| {
+        let number = |key: &str| finding[key].as_u64().unwrap_or_default();
+        (finding["file"].as_str().unwrap_or_default().to_owned(), number("line"), number("column"))
+    };
+    for expected in &places {
+        if !findings.iter().any(|finding| place(finding) == *expected) {
+            verdict.placed.push(format!("no {severity} at {expected:?}"));
+        }
+    }
+    for finding in &findings {
+        if !places.contains(&place(finding)) && !warned {
+            verdict.placed.push(format!("one more at {:?}: {}", place(finding), finding["message"]));
+        }
+    }
+    let first = findings.iter().find(|finding| place(finding) == places[0]).or(findings.first());
+    let wanted = case.note("first").unwrap_or_else(|| panic!("{}: no `first:`", case.name));
+    let said = first.map(|finding| {
+        let help = finding["help"].as_str().and_then(|help| help.lines().next());
+        let message = finding["message"].as_str().unwrap_or_default();
+        (message.to_owned(), help.map(str::to_owned))
+    });
+    match said {
+        Some((_, Some(help))) if help.contains(wanted) => {}
+        Some((message, None)) if message.contains(wanted) => {}
+        said => verdict.suggested = Some(format!("wanted `{wanted}` first, found {said:?}")),
+    }
+    verdict
+}
+
+#[test]
+fn the_base_project_is_sound() {
+    let case = Case { name: "base".into(), ..Case::default() };
+    let base = root().join("tests/mistakes/base");
+    let project = Project::new();
+    for file in files(&base, &[""]) {
+        project.write(&relative(&file).replace("tests/mistakes/base/", ""), text(&file).replace("PORT", "9"));
+    }
+    let document = project.run(&["check", "--json"]).exits(0).json();
+    assert_eq!((&document["errors"], &document["warnings"]), (&0.into(), &0.into()), "{}: {document:#}", case.name);
+}
+
+#[test]
+fn every_case_is_well_formed() {
+    for file in files(&root().join("tests/mistakes"), &[".md"]) {
+        for case in cases(&file) {
+            assert!(case.note("first").is_some(), "{}: no `first:`", case.name);
+            seed(&case, 9);
+        }
+    }
+}
+
+#[test]
+fn every_mistake_is_refused_at_its_place_with_the_right_suggestion() {
+    let only = std::env::var("CASE").ok();
+    let all: Vec<(String, Case)> = files(&root().join("tests/mistakes"), &[".md"])
+        .iter()
+        .flat_map(|file| cases(file).into_iter().map(|case| (format!("{}:{}", relative(file), case.line), case)))
+        .filter(|(_, case)| only.as_ref().is_none_or(|only| case.name.contains(only.as_str())))
+        .collect();
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = server.local_addr().expect("an address").port();
+    server.set_nonblocking(true).expect("the socket obeys");
+
+    let (next, verdicts) = (Arc::new(AtomicUsize::new(0)), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some((place, case)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let verdict = judge(case, port);
+                    verdicts.lock().expect("no judge panics").push((place.clone(), case.name.clone(), verdict));
+                }
+            });
+        }
+    });
+    let mut verdicts = verdicts.into_inner().expect("no judge panics");
+    verdicts.sort_by(|(a, ..), (b, ..)| a.cmp(b));
+
+    let mut report = String::new();
+    let (mut refused, mut placed, mut suggested) = (0, 0, 0);
+    for (place, name, verdict) in &verdicts {
+        refused += usize::from(verdict.refused.is_empty());
+        placed += usize::from(verdict.placed.is_empty());
+        suggested += usize::from(verdict.suggested.is_none());
+        let wrong = verdict.refused.iter().chain(&verdict.placed).chain(&verdict.suggested);
+        for line in wrong {
+            let _ = writeln!(report, "{place}: {name}: {line}");
+        }
+    }
+    let total = verdicts.len();
+    let score = format!("{total} mistakes: {refused} refused, {placed} at their place, {suggested} with the right suggestion");
+    eprintln!("{score}");
+    assert!(server.accept().is_err(), "a model was called");
+    let good = refused == total && placed == total && suggested * 100 >= total * SUGGESTIONS_PERCENT_MIN;
+    assert!(good, "{report}\n{score}");
+    assert!(only.is_some() || total >= CASES_MIN, "{score}");
+}

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 /// Words that open a note.
-const NOTES: &[&str] = &["first", "input", "ends", "args", "places"];
+const NOTES: &[&str] = &["first", "ends", "run", "input", "args"];
 
 /// One case.
 #[derive(Debug, Default, Clone)]
@@ -76,6 +76,6 @@ pub(crate) fn cases(path: &Path) -> Vec<Case> {
             before = line;
         }
     }
-    cases.retain(|case| !case.files.is_empty());
+    cases.retain(|case| !case.files.is_empty() || !case.expected.is_empty());
     cases
 }

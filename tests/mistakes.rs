@@ -202,7 +202,8 @@ fn every_mistake_is_refused_at_its_place_with_the_right_suggestion() {
         }
     }
     let total = verdicts.len();
-    let score = format!("{total} mistakes: {refused} refused, {placed} at their place, {suggested} with the right suggestion");
+    let score =
+        format!("{total} mistakes: {refused} refused, {placed} at their place, {suggested} with the right suggestion");
     eprintln!("{score}");
     assert!(server.accept().is_err(), "a model was called");
     let good = refused == total && placed == total && suggested * 100 >= total * SUGGESTIONS_PERCENT_MIN;

@@ -1,0 +1,48 @@
+//! `explain`, and its pages: each example gives its diagnostic, each cure does not.
+
+use agent_run::diag::codes::{CODES, Code, Fence};
+
+use super::project;
+use crate::support::project::Project;
+
+/// Codes whose example is no text file, tested where they arise.
+const NO_FILE: &[&str] = &["unreadable-file", "not-utf8", "too-large", "too-many-nodes", "too-deep"];
+
+#[test]
+fn a_page_says_what_why_and_the_cure() {
+    let output = project().run(&["explain", "duplicate-key"]).exits(0);
+    for part in ["duplicate-key", "Example", "Cure"] {
+        assert!(output.stdout.contains(part), "{output}");
+    }
+    let output = project().run(&["explain", "duplicate-kee"]).exits(2);
+    assert!(output.stderr.contains("`duplicate-key`"), "{output}");
+}
+
+/// The codes that `check` finds in a page's files.
+fn found(files: Vec<Fence>) -> Vec<String> {
+    let project = Project::new();
+    for (index, file) in files.iter().enumerate() {
+        let end = if file.language == "toml" { "toml" } else { "yaml" };
+        let path = file.path().map_or(format!("workflows/example-{index}.{end}"), str::to_owned);
+        project.write(&path, file.text);
+    }
+    let document = project.run(&["check", "--json"]).json();
+    let codes = document["diagnostics"].as_array().into_iter().flatten();
+    codes.filter_map(|finding| finding["code"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn every_example_gives_its_diagnostic_and_every_cure_does_not() {
+    let mut wrong = Vec::new();
+    let has_files = |code: &&Code| code.example().iter().all(|fence| fence.language != "text");
+    for code in CODES.iter().filter(has_files).filter(|code| !NO_FILE.contains(&code.name)) {
+        let (example, cure) = (found(code.example()), found(code.cure()));
+        if !example.iter().any(|found| found == code.name) {
+            wrong.push(format!("{}: the example gives {example:?}", code.name));
+        }
+        if cure.iter().any(|found| found == code.name) {
+            wrong.push(format!("{}: the cure gives {cure:?}", code.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -24,7 +24,7 @@ pub use alternatives::alternatives;
 pub use domain::{Action, Compiled, Domain, DomainError, Effect, FactId, Goal};
 pub use plan::{Limit, Outcome, Plan, Proof, Reached, Step, Supplier, Support};
 pub use problem::{CostError, Limits, Problem};
-pub use search::{plan, plan_goal};
+pub use search::{continue_plan, plan, plan_goal};
 pub use state::{State, Truth};
 pub use utility::{applicable_now, goal_reached, utility_step};
 pub use validate::{Invalid, validate, validate_in};

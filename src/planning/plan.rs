@@ -25,6 +25,8 @@ pub struct Plan {
     pub expanded: u64,
     /// The net value without rounding, for ranking.
     pub(crate) net: i128,
+    /// Fingerprint of the costs and restrictions it was found under.
+    pub(crate) terms: u64,
 }
 
 /// One step of a plan.

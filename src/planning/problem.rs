@@ -1,5 +1,6 @@
 //! A domain at one moment: where planning starts, at which costs, under which restrictions.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::amount::Amounts;
@@ -31,7 +32,7 @@ pub struct Problem<'a> {
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
     /// Asked now and then; the search ends when it says true. A time limit closes over a deadline here.
-    pub stop: Option<&'a dyn Fn() -> bool>,
+    pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,
     /// Bytes that the search's own tables may take.
     pub memory_bytes_max: usize,
 }
@@ -133,6 +134,16 @@ impl<'a> Problem<'a> {
             None => all.collect(),
             Some(only) => all.filter(|goal| only.contains(goal)).collect(),
         }
+    }
+
+    /// Returns a fingerprint of all that bears on finding a plan to a goal but the start.
+    pub(crate) fn terms(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.amounts.units.hash(&mut hasher);
+        self.costs.iter().for_each(|cost| cost.to_bits().hash(&mut hasher));
+        self.excluded.hash(&mut hasher);
+        self.no_longer_assumed.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Returns whether an action's effect on a fact is assumed to come.

@@ -131,6 +131,7 @@ pub(crate) fn replay(problem: &Problem, goal: usize, actions: &[usize]) -> Resul
         goal_assumes,
         expanded: 0,
         net,
+        terms: problem.terms(),
     })
 }
 

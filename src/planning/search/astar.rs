@@ -12,6 +12,9 @@ use super::super::problem::Limits;
 use super::heuristic::{DEAD_END, LmCut};
 use super::task::{ASSUMPTION, Op, Task};
 
+/// Tasks up to this many actions are first tried at the start's own bound; in larger ones that bound costs too much to ask.
+const DIVE_OPS_MAX: usize = 64;
+
 /// How a search on a task ended.
 pub(super) enum Found {
     /// Positions of the task's actions.
@@ -25,9 +28,14 @@ pub(super) enum Found {
 /// Finds the best plan of a task; also returns the number of expanded states.
 pub(super) fn search(task: &Task, limits: &Limits) -> (Found, u64) {
     let mut search = Search::new(task, limits);
+    match search.dive() {
+        Ok(Some(plan)) => return (Found::Plan(plan), search.expanded),
+        Ok(None) => {}
+        Err(limit) => return (Found::Limit(limit), search.expanded),
+    }
     let found = match search.least_cost() {
         Ok(None) => Found::Nothing,
-        Ok(Some(cost)) => match search.first_of(cost) {
+        Ok(Some(cost)) => match search.first_of(cost, true) {
             Ok(plan) => plan.map_or(Found::Nothing, Found::Plan),
             Err(limit) => Found::Limit(limit),
         },
@@ -85,6 +93,25 @@ impl<'a> Search<'a> {
         search
     }
 
+    /// Tries whether the bound of the start is the cost of a plan already: where the heuristic is exact, that is all.
+    fn dive(&mut self) -> Result<Option<Vec<usize>>, Limit> {
+        self.check_time()?;
+        if self.task.ops.len() > DIVE_OPS_MAX {
+            return Ok(None);
+        }
+        self.nodes[0].cost = 0;
+        self.evaluate(0);
+        let bound = self.nodes[0].bound;
+        if bound == DEAD_END {
+            return Ok(None);
+        }
+        let plan = self.first_of(bound, false)?;
+        if plan.is_none() {
+            self.nodes.iter_mut().for_each(|node| node.cost = u128::MAX);
+        }
+        Ok(plan)
+    }
+
     /// A*: returns the packed cost of the best plans, `None` when there is no plan.
     fn least_cost(&mut self) -> Result<Option<u128>, Limit> {
         let mut open: BinaryHeap<Reverse<(u128, u128, Reverse<u64>, u32)>> = BinaryHeap::new();
@@ -140,8 +167,9 @@ impl<'a> Search<'a> {
         Ok(best)
     }
 
-    /// Depth first in declaration order, within the cost of the best plans: returns the first of them.
-    fn first_of(&mut self, best: u128) -> Result<Option<Vec<usize>>, Limit> {
+    /// Depth first in declaration order, within the cost of the best plans (or a lower bound on it): returns the first of
+    /// them, `None` when there is none, or none without turning back when that is not wanted.
+    fn first_of(&mut self, best: u128, turning_back: bool) -> Result<Option<Vec<usize>>, Limit> {
         let mut plan: Vec<usize> = Vec::new();
         let mut path: Vec<(u32, u128, usize)> = vec![(0, 0, 0)];
         let mut ticks = 0u64;
@@ -155,11 +183,13 @@ impl<'a> Search<'a> {
                 }
             }
             ticks += 1;
+            self.expanded += u64::from(from == 0);
             if ticks.is_multiple_of(16) {
                 self.check_time()?;
                 self.check_memory(0)?;
             }
-            let mut deeper = None;
+            let mut deeper = if from == 0 { self.only_way(id, cost, best) } else { None };
+            let from = if deeper.is_some() { self.task.ops.len() } else { from };
             for index in from..self.task.ops.len() {
                 let Some(step) = self.apply(id, &self.task.ops[index]) else { continue };
                 let total = cost.saturating_add(step);
@@ -177,6 +207,7 @@ impl<'a> Search<'a> {
                     plan.push(index);
                     path.push((child, total, 0));
                 }
+                None if !turning_back => return Ok(None),
                 None => {
                     // No best plan goes on from here at this cost.
                     let node = &mut self.nodes[id as usize];
@@ -187,6 +218,26 @@ impl<'a> Search<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Returns the one way on from a state, if there is only one that its known bounds allow: it need not be judged.
+    fn only_way(&mut self, id: u32, cost: u128, best: u128) -> Option<(usize, u32, u128)> {
+        let mut only = None;
+        for (index, op) in self.task.ops.iter().enumerate() {
+            let Some(step) = self.apply(id, op) else { continue };
+            let child = self.node_of_scratch();
+            let (total, node) = (cost.saturating_add(step), self.nodes[child as usize]);
+            if total > node.cost || total > best || node.bound > best - total {
+                continue;
+            }
+            if only.is_some() {
+                return None;
+            }
+            only = Some((index, child, total));
+        }
+        let (_, child, total) = only?;
+        self.nodes[child as usize].cost = total;
+        only
     }
 
     /// Returns whether a state at a cost may still lie on a plan of the best cost.
@@ -226,7 +277,7 @@ impl<'a> Search<'a> {
         Some(assumed)
     }
 
-    /// Applies an action to a state, if it is applicable: the new state goes to `scratch`, the packed cost is returned.
+    /// Applies an action to a state, if it is applicable and changes anything: the new state goes to `scratch`, the packed cost is returned.
     fn apply(&mut self, id: u32, op: &Op) -> Option<u128> {
         let (words, at) = (self.words, id as usize * 2 * self.words);
         let bits = &self.bits[at..at + 2 * words];
@@ -237,6 +288,9 @@ impl<'a> Search<'a> {
                 ((true, false), true) | ((false, true), false) => {}
                 _ => return None,
             }
+        }
+        if assumed == 0 && op.effects.iter().all(|&(fact, t, f)| get(bits, words, fact) == (t, f)) {
+            return None;
         }
         self.scratch.copy_from_slice(bits);
         if assumed > 0 {

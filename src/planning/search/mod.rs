@@ -5,9 +5,12 @@ mod forced;
 mod heuristic;
 #[cfg(test)]
 mod reference;
+mod tail;
 mod task;
 #[cfg(test)]
 mod tests;
+
+pub use tail::continue_plan;
 
 use astar::Found;
 use task::{Kept, Task};

@@ -156,6 +156,35 @@ fn every_plan_is_the_one_that_an_exhaustive_search_finds() {
 }
 
 #[test]
+fn a_plan_that_is_continued_is_the_one_that_a_search_finds() {
+    let continued = std::cell::Cell::new(0);
+    run(6000, |case| {
+        let (compiled, start) = case.compile();
+        let mut before = Problem::new(&compiled, start);
+        before.only_goals = Some(vec![0]);
+        let Outcome::Plan(first) = plan(&before) else { return Ok(()) };
+        let Some(step) = first.steps.first() else { return Ok(()) };
+        let mut now = before.clone();
+        step.assumes.iter().for_each(|&(fact, value)| now.start.set(fact, Truth::known(value)));
+        for &(fact, effect) in &compiled.operators[step.action].effects {
+            now.start.set(fact, super::super::validate::after(effect));
+        }
+        // Every other open fact turns out, one way or the other.
+        for fact in (0..now.start.len() as u32).map(FactId) {
+            if now.start.get(fact) == Truth::Open && case.start[0] % 2 == 0 {
+                now.start.set(fact, Truth::known(!(fact.0 + u32::from(case.start[1])).is_multiple_of(3)));
+            }
+        }
+        if let Some(rest) = continue_plan(&before.start, &first, &now) {
+            continued.set(continued.get() + 1);
+            prop_assert_eq!(plan(&now).plan().map(Plan::actions), Some(rest.actions()));
+        }
+        Ok(())
+    });
+    assert!(continued.get() > 500, "only {} plans were continued", continued.get());
+}
+
+#[test]
 fn reordering_actions_changes_no_cost() {
     run(1000, |case| {
         let (compiled, start) = case.compile();

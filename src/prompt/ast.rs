@@ -254,7 +254,32 @@ pub fn parse_template(text: &str) -> Result<Vec<Stmt>, SyntaxFault> {
     syntax::check_depth(text, false)?;
     let root = parse_with_whitespace(text).map_err(|error| syntax::fault(text, &error, false))?;
     let mj::Stmt::Template(template) = &root else { return Ok(Vec::new()) };
-    Ok(Convert { text }.stmts(&template.children))
+    let stmts = Convert { text }.stmts(&template.children);
+    if text.contains("cycle") {
+        let mut empty = None;
+        walk(&stmts, &mut |node| {
+            if let Node::Expr(expr) = node {
+                empty = empty.take().or_else(|| empty_cycle(expr));
+            }
+        });
+        if let Some(span) = empty {
+            return Err(syntax::empty_cycle(text, span));
+        }
+    }
+    Ok(stmts)
+}
+
+/// A `loop.cycle()` without a value: minijinja divides by their number.
+fn empty_cycle(expr: &Expr) -> Option<Span> {
+    if let ExprKind::Call(callee, args) = &expr.kind
+        && matches!(&callee.kind, ExprKind::Attr(_, name) if name.text == "cycle")
+        && !args.iter().any(|arg| matches!(arg, Arg::Pos(_)))
+    {
+        return Some(expr.span.clone());
+    }
+    let mut found = None;
+    parts(expr, &mut |part| found = found.take().or_else(|| empty_cycle(part)));
+    found
 }
 
 fn parse_with_whitespace(text: &str) -> Result<mj::Stmt<'_>, minijinja::Error> {
@@ -583,6 +608,31 @@ pub fn walk<'a>(stmts: &'a [Stmt], visit: &mut dyn FnMut(Node<'a>)) {
             }
         }
     }
+}
+
+/// The expression of a template or expr that ends where `range` does and begins at or before it: minijinja's places of
+/// errors begin in the middle of `a.b.c`.
+pub(super) fn whole(text: &str, range: &Span, in_expr: bool) -> Span {
+    fn look(expr: &Expr, range: &Span, best: &mut Option<Span>) {
+        let fits = expr.span.end == range.end && expr.span.start <= range.start;
+        if fits && best.as_ref().is_none_or(|best| best.start <= expr.span.start) {
+            *best = Some(expr.span.clone());
+        }
+        parts(expr, &mut |part| look(part, range, best));
+    }
+    let mut best = None;
+    if in_expr {
+        if let Ok(expr) = parse_expr(text) {
+            look(&expr, range, &mut best);
+        }
+    } else if let Ok(stmts) = parse_template(text) {
+        walk(&stmts, &mut |node| {
+            if let Node::Expr(expr) = node {
+                look(expr, range, &mut best);
+            }
+        });
+    }
+    best.unwrap_or_else(|| range.clone())
 }
 
 /// What [`walk`] comes to.

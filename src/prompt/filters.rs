@@ -17,7 +17,7 @@ pub(super) fn register(env: &mut Environment<'_>) {
     env.add_filter("string", string);
     env.add_filter("tojson", tojson);
     env.add_filter("urlencode", urlencode);
-    env.add_filter("truncate", minijinja_contrib::filters::truncate);
+    env.add_filter("truncate", truncate);
     env.add_filter("wordcount", wordcount);
     env.add_filter("pluralize", minijinja_contrib::filters::pluralize);
     env.add_test("none", is_none);
@@ -136,6 +136,32 @@ fn encoded(value: &Value) -> Result<String, Error> {
         }
     }
     Ok(out)
+}
+
+/// `text | truncate(length=255, killwords=false, end="...", leeway=5)`: cut at a word, when it is longer.
+fn truncate(text: &str, args: Rest<Value>) -> Result<String, Error> {
+    let mut positional = args.0;
+    let kwargs: Option<Kwargs> = positional.last().and_then(|last| Kwargs::try_from(last.clone()).ok());
+    if kwargs.is_some() {
+        positional.pop();
+    }
+    let argument = |at: usize, name: &str| {
+        let named = kwargs.as_ref().and_then(|kwargs| kwargs.get::<Option<Value>>(name).ok().flatten());
+        positional.get(at).cloned().or(named)
+    };
+    let number = |at, name, otherwise| argument(at, name).and_then(|value| value.as_usize()).unwrap_or(otherwise);
+    let (length, leeway) = (number(0, "length", 255), number(3, "leeway", 5));
+    let end = argument(2, "end").and_then(|end| end.as_str().map(str::to_owned)).unwrap_or_else(|| "...".to_owned());
+    let kill = argument(1, "killwords").is_some_and(|kill| kill.is_true());
+    if text.chars().count() <= length.saturating_add(leeway) {
+        return Ok(text.to_owned());
+    }
+    let kept: String = text.chars().take(length.saturating_sub(end.chars().count())).collect();
+    let kept = match kept.rfind(' ') {
+        Some(at) if !kill => &kept[..at],
+        _ => kept.as_str(),
+    };
+    Ok(format!("{kept}{end}"))
 }
 
 /// `text | wordcount`: how many words it has.

@@ -36,3 +36,6 @@ pub use templates::{ExprId, TemplateId, Templates, TemplatesBuilder};
 pub use truth::Truth;
 pub use value::{from_json, list_value, map_value, object_value, shaped_value, to_json};
 pub use vars::{MapVars, Over, Var, Vars};
+
+#[cfg(test)]
+mod tests;

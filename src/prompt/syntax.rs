@@ -133,6 +133,12 @@ pub(super) fn check_depth(text: &str, in_expr: bool) -> Result<(), SyntaxFault> 
     Ok(())
 }
 
+/// A `cycle()` that has nothing to go through.
+pub(super) fn empty_cycle(text: &str, range: Span) -> SyntaxFault {
+    SyntaxFault::new(text, range, "`cycle` wants at least one value", false)
+        .help("give the values: `loop.cycle(\"odd\", \"even\")`")
+}
+
 /// What minijinja says of a text, as a fault with its likely cure.
 pub(super) fn fault(text: &str, error: &minijinja::Error, in_expr: bool) -> SyntaxFault {
     let range = error.range().unwrap_or(0..text.len());

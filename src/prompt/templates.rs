@@ -419,6 +419,7 @@ impl Templates {
         let offset = if is_own { offset } else { 0 };
         if let Some(range) = cause.range().or_else(|| error.range()) {
             let range = range.start.saturating_sub(offset)..range.end.saturating_sub(offset).min(text.len());
+            let range = ast::whole(text, &range, offset > 0);
             if let Some(excerpt) = text.get(range.clone()) {
                 out.excerpt = Some(excerpt.to_owned()).filter(|excerpt| !excerpt.trim().is_empty());
                 out.range = Some(range);

@@ -59,6 +59,9 @@ struct Search<'a> {
     scratch: Vec<u64>,
 }
 
+/// A state that waits to be expanded: least total first, then least bound, then the newest.
+type Waiting = Reverse<(u128, u128, Reverse<u64>, u32)>;
+
 #[derive(Clone, Copy)]
 struct Node {
     /// Least known packed cost from the start.
@@ -114,7 +117,7 @@ impl<'a> Search<'a> {
 
     /// A*: returns the packed cost of the best plans, `None` when there is no plan.
     fn least_cost(&mut self) -> Result<Option<u128>, Limit> {
-        let mut open: BinaryHeap<Reverse<(u128, u128, Reverse<u64>, u32)>> = BinaryHeap::new();
+        let mut open: BinaryHeap<Waiting> = BinaryHeap::new();
         let mut best: Option<u128> = None;
         let mut pushed = 0u64;
         self.nodes[0].cost = 0;
@@ -175,12 +178,11 @@ impl<'a> Search<'a> {
         let mut ticks = 0u64;
         while let Some(&mut (id, cost, ref mut next)) = path.last_mut() {
             let from = *next;
-            if from == 0 {
-                if let Some(assumed) = self.goal_assumes(id)
-                    && cost + ASSUMPTION * u128::from(assumed) == best
-                {
-                    return Ok(Some(plan));
-                }
+            if from == 0
+                && let Some(assumed) = self.goal_assumes(id)
+                && cost + ASSUMPTION * u128::from(assumed) == best
+            {
+                return Ok(Some(plan));
             }
             ticks += 1;
             self.expanded += u64::from(from == 0);
@@ -348,7 +350,7 @@ impl<'a> Search<'a> {
         let bytes = self.bits.capacity() * 8
             + self.nodes.capacity() * size_of::<Node>()
             + self.table.len() * 4
-            + open * size_of::<(u128, u128, u64, u32)>();
+            + open * size_of::<Waiting>();
         let full = bytes > self.limits.memory_bytes_max || self.nodes.len() >= u32::MAX as usize / 2;
         if full { Err(Limit::Memory) } else { Ok(()) }
     }

@@ -242,3 +242,30 @@ fn replays_refuse_what_is_no_plan() {
     assert_eq!(replay(&problem, 0, &[0, 0]), Err(Fault::NoProgress(1)));
     assert_eq!(replay(&problem, 0, &[3]), Err(Fault::NoSuchAction(0)));
 }
+
+#[test]
+#[ignore = "writes problems for tests/planner/fast_downward.py, which runs this"]
+fn write_problems_for_fast_downward() {
+    use proptest::strategy::ValueTree;
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("target/fast-downward");
+    std::fs::create_dir_all(&folder).expect("a writable target folder");
+    let config = Config { rng_seed: proptest::test_runner::RngSeed::Fixed(11), ..Config::default() };
+    let mut runner = TestRunner::new(config);
+    for number in 0..200 {
+        let case = case().new_tree(&mut runner).expect("a case").current();
+        let (compiled, start) = case.compile();
+        let problem = Problem::new(&compiled, start);
+        let cost = match plan_goal(&problem, 0) {
+            Outcome::Plan(plan) => {
+                let units: u64 = plan.actions().iter().map(|&action| problem.amounts.units[action]).sum();
+                (units * super::super::pddl::UNIT + plan.assumed as u64).to_string()
+            }
+            _ => "none".to_owned(),
+        };
+        let text = super::super::pddl::export(&problem, 0);
+        let write = |kind: &str, text: &str| std::fs::write(folder.join(format!("{number}.{kind}")), text);
+        write("domain.pddl", &text.domain).expect("a writable folder");
+        write("problem.pddl", &text.problem).expect("a writable folder");
+        write("cost", &cost).expect("a writable folder");
+    }
+}

@@ -52,10 +52,26 @@ pub enum Color {
 /// What the command does.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Run an agent to its goal (`agent-run FILE …` is the same)
+    Run(RunArgs),
+    /// Show the plan from the given inputs; nothing is run
+    Plan(PlanArgs),
+    /// Report every error and warning; no model is called
+    Check(CheckArgs),
+    /// Show the exact request that an action's LLM call would send
+    Render(RenderArgs),
+    /// Show the compiled planning domain
+    Domain(DomainArgs),
+    /// Draw the domain and the plan's way through it
+    Graph(GraphArgs),
     /// Solve a grounded planning problem
     Solve(SolveArgs),
+    /// Print the JSON Schema of a kind of file, for editors
+    Schema(SchemaArgs),
     /// Explain a diagnostic: what it means, an example, its cure
     Explain(ExplainArgs),
+    /// List the models that are configured
+    Models(ModelsArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Print the version
@@ -158,12 +174,9 @@ pub struct PlanArgs {
     /// Plan without an action (repeatable)
     #[arg(long, value_name = "ACTION")]
     pub without: Vec<String>,
-    /// Show so many further plans
-    #[arg(long, value_name = "N")]
-    pub alternatives: Option<usize>,
-    /// All models answer from this script (no model is called by `plan`)
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub script: Option<PathBuf>,
+    /// Where models answer; `plan` asks none, but clock and ids are fixed as in `run`.
+    #[command(flatten)]
+    pub model: ModelArgs,
 }
 
 /// Flags of `check`.
@@ -236,8 +249,29 @@ pub enum DomainFormat {
     /// JSON; with a `start` it is a problem for `solve`.
     #[default]
     Json,
-    /// PDDL, for other planners.
-    Pddl,
+}
+
+/// Flags of `graph`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct GraphArgs {
+    /// A workflow file, or an agent's name
+    #[arg(value_name = "FILE|AGENT")]
+    pub target: String,
+    /// The form
+    #[arg(long, value_enum, default_value_t = GraphFormat::Mermaid)]
+    pub format: GraphFormat,
+}
+
+/// The form of a drawn domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum GraphFormat {
+    /// A Mermaid flowchart.
+    #[default]
+    Mermaid,
+    /// The DOT language of Graphviz.
+    Dot,
+    /// A drawing.
+    Svg,
 }
 
 /// Flags of `solve`.
@@ -359,7 +393,8 @@ mod tests {
         let args = |line: &str| with_verb(line.split(' ').map(Into::into).collect());
         assert_eq!(args("agent-run --json w.yaml hi")[2], "run");
         assert_eq!(args("agent-run check w.yaml")[1], "check");
-        let cli = Cli::try_parse_from(args("agent-run --project d version -q")).expect("parses");
-        assert!(cli.global.quiet);
+        let cli = Cli::try_parse_from(args("agent-run --project d w.toml hi there -q")).expect("parses");
+        let Verb::Run(run) = cli.verb else { panic!("not a run") };
+        assert_eq!((run.target.as_str(), run.input.text.len(), cli.global.quiet), ("w.toml", 2, true));
     }
 }

@@ -6,15 +6,23 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a surface prints")]
 
 pub mod args;
+mod check;
 mod completions;
+mod domain;
 mod explain;
-#[allow(dead_code, reason = "landing in slices")]
+mod graph;
 mod input;
+mod loaded;
+mod models;
+mod observe;
 mod output;
-#[allow(dead_code, reason = "landing in slices")]
+mod person;
+mod plan;
 mod project;
+mod render;
+mod run;
+mod schema;
 mod solve;
-#[allow(dead_code, reason = "landing in slices")]
 mod terminal;
 mod version;
 
@@ -111,9 +119,18 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Fault> {
+    let global = &cli.global;
     match cli.verb {
+        Verb::Run(args) => run::run(&args, global, out),
+        Verb::Plan(args) => plan::plan(&args, global, out),
+        Verb::Check(args) => check::check(&args, global, out),
+        Verb::Render(args) => render::render(&args, global, out),
+        Verb::Domain(args) => domain::domain(&args, global, out),
         Verb::Solve(args) => solve::solve(&args, out),
+        Verb::Schema(args) => schema::schema(&args, out),
+        Verb::Graph(args) => graph::graph(&args, global, out),
         Verb::Explain(args) => explain::explain(&args, out),
+        Verb::Models(args) => models::models(&args, global, out),
         Verb::Completions(args) => completions::completions(&args),
         Verb::Version => version::version(out),
     }

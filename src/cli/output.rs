@@ -36,6 +36,8 @@ pub struct Out {
     pub color_err: bool,
     /// A person sits at stdin and stderr.
     pub interactive: bool,
+    /// Stderr is a terminal that can move its cursor.
+    pub live: bool,
 }
 
 impl Out {
@@ -55,8 +57,14 @@ impl Out {
             verbose: global.verbose,
             color: color(std::io::stdout().is_terminal()),
             color_err: color(err),
-            interactive: err && std::io::stdin().is_terminal() && !dumb,
+            interactive: err && std::io::stdin().is_terminal(),
+            live: err && !dumb,
         }
+    }
+
+    /// True when progress is shown live: stderr is a terminal that can move its cursor, and nobody asked for silence.
+    pub(super) fn interactive_output(&self) -> bool {
+        self.live && !self.quiet
     }
 
     /// Prints a line of the result. A reader that went away (`| head`) is not an error.

@@ -2,10 +2,10 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use crate::compile::{PROJECT_FILES, project_root};
+
 use super::Fault;
 use super::args::Global;
-
-const PROJECT_FILES: [&str; 2] = ["agent-run.yaml", "agent-run.toml"];
 
 /// What a command line names: a project, and in it a file, an agent, or everything.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +41,7 @@ pub(super) fn locate(target: &str, global: &Global) -> Result<Located, Fault> {
     let file = absolute(path)?;
     let root = match &global.project {
         Some(_) => root_of_command(global)?,
-        None => root_of(&file),
+        None => root_of(&file, false),
     };
     let inside = file.strip_prefix(&root).map_err(|_| {
         Fault::wrong(format!("`{target}` is not in the project `{}`", root.display()))
@@ -64,14 +64,9 @@ pub(super) fn root_of_command(global: &Global) -> Result<PathBuf, Fault> {
     Ok(with_file.or_else(with_workflows).unwrap_or(&here).to_owned())
 }
 
-/// The root of a file's project: the nearest ancestor that holds a project file; without one the parent of a
-/// `workflows/` directory, else the file's own directory.
-pub(super) fn root_of(file: &Path) -> PathBuf {
-    let dirs = || file.ancestors().skip(1);
-    let with_file = dirs().find(|dir| PROJECT_FILES.iter().any(|name| dir.join(name).is_file()));
-    let with_workflows =
-        || dirs().find(|dir| dir.file_name().is_some_and(|name| name == "workflows")).and_then(Path::parent);
-    with_file.or_else(with_workflows).or_else(|| file.parent()).unwrap_or(Path::new(".")).to_owned()
+/// The root of a file's (or directory's) project.
+pub(super) fn root_of(path: &Path, is_dir: bool) -> PathBuf {
+    project_root(path, is_dir, &|file| file.is_file())
 }
 
 /// An absolute path with its symbolic links followed, so that roots and files compare.
@@ -104,10 +99,10 @@ mod tests {
         std::fs::create_dir_all(top.join("p/workflows/deep")).expect("made");
         let file = top.join("p/workflows/deep/a.yaml");
         std::fs::write(&file, "agent: a").expect("written");
-        assert_eq!(root_of(&file), top.join("p"));
+        assert_eq!(root_of(&file, false), top.join("p"));
         std::fs::write(top.join("agent-run.toml"), "").expect("written");
-        assert_eq!(root_of(&file), top);
-        assert_eq!(root_of(Path::new("/x/y.yaml")), Path::new("/x"));
+        assert_eq!(root_of(&file, false), top);
+        assert_eq!(root_of(Path::new("/x/y.yaml"), false), Path::new("/x"));
     }
 
     #[test]

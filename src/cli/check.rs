@@ -1,0 +1,207 @@
+//! `check [PATH…]`: every error and warning of the project; no model is called.
+
+use std::path::{Path, PathBuf};
+
+use crate::compile::{Compiled, Entry};
+use crate::diag::{Diagnostic, fix, render};
+use crate::source::Sources;
+use crate::world::SystemWorld;
+
+use super::args::{CheckArgs, Format, Global};
+use super::loaded::render_options;
+use super::output::{BOLD, DIM, GREEN, RED, YELLOW};
+use super::project::{Located, Target, locate, root_of_command};
+use super::{Exit, Fault, Out};
+
+/// Checks, and with `--fix` corrects what is sure and checks again.
+pub(super) fn check(args: &CheckArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
+    let (root, scopes) = scopes(args, global)?;
+    let world = SystemWorld::new(&root);
+    let mut report = Report::of(&world, &scopes, args.strict);
+    let mut fixed = 0;
+    // A correction may uncover the next one (a misspelt key hid its value), so a few rounds are made.
+    for _ in 0..FIX_ROUNDS_MAX {
+        let applied = if args.fix { report.apply_fixes(&root)? } else { 0 };
+        if applied == 0 {
+            break;
+        }
+        fixed += applied;
+        report = Report::of(&world, &scopes, args.strict);
+    }
+    report.show(args.format, fixed, out);
+    Ok(if report.errors() > 0 { Exit::Wrong } else { Exit::Done })
+}
+
+/// How often `--fix` corrects and checks again.
+const FIX_ROUNDS_MAX: usize = 5;
+
+/// What is checked: the project and, when paths were given, the places whose findings are shown.
+struct Scopes {
+    entries: Vec<Entry>,
+    /// Findings of other files are left out; empty: none are.
+    only: Vec<PathBuf>,
+}
+
+fn scopes(args: &CheckArgs, global: &Global) -> Result<(PathBuf, Scopes), Fault> {
+    let Some(first) = args.paths.first() else {
+        return Ok((root_of_command(global)?, Scopes { entries: vec![Entry::Project], only: Vec::new() }));
+    };
+    let mut entries = Vec::new();
+    let mut only = Vec::new();
+    let mut root: Option<PathBuf> = None;
+    for path in &args.paths {
+        let located = locate_path(path, global)?;
+        if root.get_or_insert_with(|| located.root.clone()) != &located.root {
+            return Err(Fault::wrong(format!(
+                "`{}` and `{}` belong to different projects",
+                first.display(),
+                path.display()
+            ))
+            .help("check them one by one"));
+        }
+        match located.target {
+            Target::File(file) => entries.push(Entry::File(file)),
+            Target::Agent(name) => entries.push(Entry::Agent(name)),
+            Target::Directory(dir) => {
+                if !dir.as_os_str().is_empty() {
+                    only.push(dir);
+                }
+                entries.push(Entry::Project);
+            }
+        }
+    }
+    Ok((root.unwrap_or_default(), Scopes { entries, only }))
+}
+
+/// A file, a directory of a project, or an agent's name.
+fn locate_path(path: &Path, global: &Global) -> Result<Located, Fault> {
+    if !path.is_dir() {
+        return locate(&path.to_string_lossy(), global);
+    }
+    let dir = std::fs::canonicalize(path)
+        .map_err(|error| Fault::wrong(format!("`{}` cannot be read: {error}", path.display())))?;
+    let root = match &global.project {
+        Some(_) => root_of_command(global)?,
+        None => super::project::root_of(&dir, true),
+    };
+    let below = dir.strip_prefix(&root).unwrap_or(Path::new("")).to_owned();
+    Ok(Located { root, target: Target::Directory(below) })
+}
+
+/// Everything that was found.
+struct Report {
+    found: Vec<(Vec<Diagnostic>, Compiled)>,
+}
+
+impl Report {
+    fn of(world: &SystemWorld, scopes: &Scopes, strict: bool) -> Report {
+        let mut found: Vec<(Vec<Diagnostic>, Compiled)> = Vec::new();
+        for entry in &scopes.entries {
+            let mut compiled = crate::compile::compile(world, entry.clone());
+            let mut diagnostics = std::mem::take(&mut compiled.diagnostics);
+            if strict {
+                diagnostics.make_strict();
+            }
+            let mut shown = diagnostics.sorted(&compiled.sources);
+            shown.retain(|diagnostic| {
+                scopes.only.is_empty() || scopes.only.iter().any(|dir| is_below(diagnostic, &compiled.sources, dir))
+            });
+            found.push((shown, compiled));
+        }
+        Report { found }
+    }
+
+    fn errors(&self) -> usize {
+        self.count(crate::diag::Severity::Error)
+    }
+
+    fn count(&self, severity: crate::diag::Severity) -> usize {
+        self.found.iter().flat_map(|(diagnostics, _)| diagnostics).filter(|d| d.severity == severity).count()
+    }
+
+    /// Writes the sure corrections into their files; the number applied.
+    fn apply_fixes(&self, root: &Path) -> Result<usize, Fault> {
+        let mut applied = 0;
+        let mut written: Vec<String> = Vec::new();
+        for (diagnostics, compiled) in &self.found {
+            for (id, source) in compiled.sources.iter() {
+                let of_file = |d: &&Diagnostic| d.fix.as_ref().is_some_and(|fix| fix.span.file == id);
+                let mut fixes: Vec<_> = diagnostics.iter().filter(of_file).filter_map(|d| d.fix.clone()).collect();
+                fixes.dedup_by(|a, b| a.span == b.span && a.replacement == b.replacement);
+                if fixes.is_empty() || written.iter().any(|path| path == source.path()) {
+                    continue;
+                }
+                applied += fixes.len();
+                let path = root.join(source.path());
+                std::fs::write(&path, fix::apply(source.text(), &fixes))
+                    .map_err(|error| Fault::failed(format!("`{}` cannot be written: {error}", path.display())))?;
+                written.push(source.path().to_owned());
+            }
+        }
+        Ok(applied)
+    }
+
+    fn show(&self, format: Format, fixed: usize, out: &Out) {
+        if out.json {
+            let documents: Vec<_> =
+                self.found.iter().map(|(d, c)| render::json(d, &c.sources, c.checked.to_json())).collect();
+            out.document(&merged(documents));
+            return;
+        }
+        for (diagnostics, compiled) in &self.found {
+            let text = match format {
+                Format::Human => render::human(diagnostics, &compiled.sources, render_options(out.color)),
+                Format::Short => render::short(diagnostics, &compiled.sources),
+            };
+            if !text.is_empty() {
+                out.line(text.trim_end());
+            }
+        }
+        if out.quiet {
+            return;
+        }
+        if fixed > 0 {
+            out.line(out.paint(GREEN, format!("corrected {fixed} mistake{}", plural(fixed))));
+        }
+        let (errors, warnings) = (self.errors(), self.count(crate::diag::Severity::Warning));
+        let verdict = match (errors, warnings) {
+            (0, 0) => out.paint(GREEN, "no mistakes found"),
+            (0, n) => out.paint(YELLOW, format!("{n} warning{}", plural(n))),
+            (n, 0) => out.paint(RED, format!("{n} error{}", plural(n))),
+            (n, m) => out.paint(RED, format!("{n} error{}, {m} warning{}", plural(n), plural(m))),
+        };
+        out.line(out.paint(BOLD, verdict));
+        for (_, compiled) in &self.found {
+            for line in compiled.checked.lines() {
+                out.line(out.paint(DIM, line));
+            }
+        }
+        let fixable = self.found.iter().flat_map(|(d, _)| d).filter(|d| d.fix.is_some()).count();
+        if fixable > 0 {
+            out.line(out.paint(DIM, format!("{fixable} can be corrected by `agent-run check --fix`")));
+        }
+    }
+}
+
+fn is_below(diagnostic: &Diagnostic, sources: &Sources, dir: &Path) -> bool {
+    diagnostic.span.is_none_or(|span| Path::new(sources.get(span.file).path()).starts_with(dir))
+}
+
+fn plural(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
+/// One document for several scopes: counts are added, findings follow one another.
+fn merged(documents: Vec<serde_json::Value>) -> serde_json::Value {
+    let mut documents = documents.into_iter();
+    let mut all = documents.next().unwrap_or_default();
+    for document in documents {
+        for key in ["errors", "warnings"] {
+            all[key] = (all[key].as_u64().unwrap_or(0) + document[key].as_u64().unwrap_or(0)).into();
+        }
+        if let (Some(to), Some(from)) = (all["diagnostics"].as_array_mut(), document["diagnostics"].as_array()) {
+            to.extend(from.iter().cloned());
+        }
+    }
+    all
+}

@@ -1,0 +1,134 @@
+//! `models`: what is configured, and with `--ping` whether it answers.
+
+use serde_json::{Value, json};
+
+use crate::compile::{Entry, compile};
+use crate::llm::{self, LlmError, Message, NoSink, Options, Request};
+use crate::program::{Agent, Program};
+use crate::world::SystemWorld;
+
+use super::args::{Global, ModelsArgs};
+use super::output::{BOLD, DIM, GREEN, RED};
+use super::project::{Target, locate, root_of_command};
+use super::{Exit, Fault, Out};
+
+/// Lists the models that the project's agents name.
+pub(super) fn models(args: &ModelsArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
+    let (root, entry) = match &args.target {
+        None => (root_of_command(global)?, Entry::Project),
+        Some(target) => {
+            let located = locate(target, global)?;
+            let entry = match located.target {
+                Target::File(file) => Entry::File(file),
+                Target::Agent(name) => Entry::Agent(name),
+                Target::Directory(_) => Entry::Project,
+            };
+            (located.root, entry)
+        }
+    };
+    let compiled = compile(&SystemWorld::new(root), entry);
+    let Some(program) = compiled.program else {
+        return Err(Fault::wrong("the project has mistakes").help("`agent-run check` shows them"));
+    };
+    let used = used(&program);
+    let mut failed = false;
+    let mut listed = Vec::new();
+    for (model, agents) in &used {
+        let answer = if args.ping { Some(ping(&program, model)) } else { None };
+        failed |= matches!(answer, Some(Err(_)));
+        listed.push(entry_of(&program, model, agents, answer.as_ref()));
+        if !out.json {
+            show(&program, model, agents, answer.as_ref(), out);
+        }
+    }
+    if out.json {
+        out.document(&json!({"models": listed, "providers": program.providers.keys().collect::<Vec<_>>()}));
+    } else if used.is_empty() {
+        out.line("no agent of the project asks a model");
+    }
+    Ok(if failed { Exit::Failed } else { Exit::Done })
+}
+
+/// Models by name, each with the agents that name it, in the order met.
+fn used(program: &Program) -> Vec<(String, Vec<String>)> {
+    let mut used: Vec<(String, Vec<String>)> = Vec::new();
+    for agent in &program.agents {
+        for model in of_agent(agent) {
+            let entry = match used.iter_mut().find(|(name, _)| *name == model) {
+                Some(entry) => entry,
+                None => {
+                    used.push((model, Vec::new()));
+                    let last = used.len() - 1;
+                    &mut used[last]
+                }
+            };
+            if !entry.1.contains(&agent.name) {
+                entry.1.push(agent.name.clone());
+            }
+        }
+    }
+    used
+}
+
+fn of_agent(agent: &Agent) -> impl Iterator<Item = String> + '_ {
+    let asking = agent.actions.iter().filter(|action| action.body.kind() == "prompt");
+    asking.flat_map(|action| action.settings.models.iter().map(|choice| choice.model.clone()))
+}
+
+fn entry_of(program: &Program, model: &str, agents: &[String], answer: Option<&Result<String, LlmError>>) -> Value {
+    let known = program.catalog.get(model);
+    let mut entry = json!({"model": model, "agents": agents, "known": known.is_some()});
+    if let Some(known) = known {
+        entry["input_usd_per_mtok"] = json!(known.input_usd_per_mtok);
+        entry["output_usd_per_mtok"] = json!(known.output_usd_per_mtok);
+        entry["knowledge_cutoff"] = json!(known.knowledge_cutoff);
+    }
+    match answer {
+        Some(Ok(_)) => entry["answers"] = json!(true),
+        Some(Err(error)) => {
+            entry["answers"] = json!(false);
+            entry["error"] = json!(error.message);
+        }
+        None => {}
+    }
+    entry
+}
+
+fn show(program: &Program, model: &str, agents: &[String], answer: Option<&Result<String, LlmError>>, out: &Out) {
+    let price = program.catalog.get(model).and_then(|known| {
+        let (input, output) = (known.input_usd_per_mtok?, known.output_usd_per_mtok?);
+        Some(format!("${input} in, ${output} out per million tokens"))
+    });
+    let about = format!("{}; used by {}", price.unwrap_or_else(|| "price not known".to_owned()), agents.join(", "));
+    out.line(format!("{}  {}", out.paint(BOLD, model), out.paint(DIM, about)));
+    match answer {
+        Some(Ok(_)) => out.line(format!("  {}", out.paint(GREEN, "answers"))),
+        Some(Err(error)) => out.line(format!("  {} {}", out.paint(RED, "does not answer:"), error.message)),
+        None => {}
+    }
+}
+
+/// Asks a model for one word.
+fn ping(program: &Program, model: &str) -> Result<String, LlmError> {
+    let failed = |message: String| LlmError::new(llm::LlmErrorKind::Transport, message);
+    let (provider, id) = Request::split_model(model);
+    let name = provider.unwrap_or_default();
+    let mut config =
+        program.providers.get(name).cloned().ok_or_else(|| failed(format!("there is no provider `{name}`")))?;
+    if let (None, Some(script)) = (&config.script, program.scripts.get(name)) {
+        config.script = llm::Script::from_value(script).ok();
+    }
+    let llm = llm::build(name, &config, program.catalog.clone()).map_err(failed)?;
+    let request = Request {
+        name: "ping".to_owned(),
+        provider: name.to_owned(),
+        model: id.to_owned(),
+        messages: vec![Message::user("Answer with the word: pong")],
+        options: Options { max_tokens: Some(16), ..Options::default() },
+        turn: 1,
+        ..Request::default()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| failed(error.to_string()))?;
+    runtime.block_on(llm.call(&request, &NoSink)).map(|reply| reply.text())
+}

@@ -1,0 +1,201 @@
+//! From events to what a person sees while a run goes on, and to the lines of `--events`.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::process::event::{Event, What};
+use crate::process::host::Observer;
+
+use super::Out;
+use super::output::{BOLD, DIM};
+use super::terminal::{Checklist, Mark, StepFacts};
+
+/// What is shown beside the checklist.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Show {
+    /// The prompts that are sent (`-p`).
+    pub(super) prompts: bool,
+    /// The replies that come back (`-r`).
+    pub(super) responses: bool,
+}
+
+/// Hears of everything that happens and shows it.
+pub(super) struct Watcher {
+    out: Out,
+    show: Show,
+    list: Arc<Checklist>,
+    lines: Option<Mutex<Box<dyn Write + Send>>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The process whose steps are the checklist; others are its sub-processes.
+    top: Option<String>,
+    /// What each open step has used so far.
+    facts: BTreeMap<String, StepFacts>,
+    /// The step of the top process that sub-processes work for.
+    current: Option<String>,
+}
+
+impl Watcher {
+    /// A watcher that shows on `list` and writes events as JSON lines to `lines`.
+    pub(super) fn new(out: Out, show: Show, list: Arc<Checklist>, lines: Option<Box<dyn Write + Send>>) -> Watcher {
+        Watcher { out, show, list, lines: lines.map(Mutex::new), state: Mutex::default() }
+    }
+
+    /// The observer that a run calls.
+    pub(super) fn observer(self) -> Observer {
+        Arc::new(move |event| self.hear(event))
+    }
+
+    fn hear(&self, event: &Event) {
+        if let Some(lines) = &self.lines
+            && let Ok(json) = serde_json::to_string(event)
+        {
+            let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+            // A reader that went away must not end the run.
+            let _ = writeln!(lines, "{json}").and_then(|()| lines.flush());
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let top = state.top.get_or_insert_with(|| event.process.clone());
+        if *top == event.process { self.own(&mut state, &event.what) } else { self.of_child(&mut state, &event.what) }
+    }
+
+    /// Something in the process that the person started.
+    fn own(&self, state: &mut State, what: &What) {
+        match what {
+            What::ProcessCreated { agent, .. } => self.list.title(agent),
+            What::Planned { steps, goal, cost, replanned } => {
+                self.list.plan(steps, replanned.then_some("the last step did not bring what was expected"));
+                if self.out.verbose {
+                    self.list.line(self.dim(format!("  plan to {goal}, cost {cost}: {}", steps.join(" → "))));
+                }
+            }
+            What::ActionStarted { action, .. } => {
+                state.facts.insert(action.clone(), StepFacts::default());
+                state.current = Some(action.clone());
+                self.list.started(action);
+            }
+            What::LlmRequest { action, model, system, messages, call } => {
+                self.prompt(action, model, *call, system.as_deref(), messages);
+                self.list.doing(action, model);
+            }
+            What::LlmDelta { action, text, thinking } => {
+                if *thinking {
+                    self.list.doing(action, "thinking");
+                } else {
+                    self.list.streamed(action, text);
+                }
+            }
+            What::LlmReply { action, model, text, .. } => {
+                self.response(action, model, text);
+                add_reply(state.facts.entry(action.clone()).or_default(), what);
+            }
+            What::ToolCalled { action, tool, .. } => self.list.doing(action, &format!("calls {tool}")),
+            What::ToolResult { action, .. } => state.facts.entry(action.clone()).or_default().tool_calls += 1,
+            What::Retrying { action, message, wait_ms, .. } => {
+                self.list.doing(action, &format!("again in {}: {message}", super::terminal::time(*wait_ms)));
+            }
+            What::ActionFinished { action, status, attempts, ms, message } => {
+                let mut facts = state.facts.remove(action).unwrap_or_default();
+                facts.ms = *ms;
+                facts.attempts = *attempts;
+                facts.error = message.clone();
+                self.list.finished(action, mark(status), &facts);
+            }
+            What::Finished { .. } => self.list.end(),
+            What::ObjectAdded { .. } | What::ObjectHidden { .. } | What::ConditionAnswered { .. } => {}
+        }
+    }
+
+    /// Something in a sub-process: it counts for the step that started it.
+    fn of_child(&self, state: &mut State, what: &What) {
+        let Some(step) = state.current.clone() else { return };
+        match what {
+            What::ActionStarted { action, .. } => self.list.doing(&step, &format!("› {action}")),
+            What::LlmRequest { action, model, system, messages, call } => {
+                self.prompt(&format!("{step} › {action}"), model, *call, system.as_deref(), messages);
+            }
+            What::LlmDelta { text, thinking: false, .. } => self.list.streamed(&step, text),
+            What::LlmReply { action, model, text, .. } => {
+                self.response(&format!("{step} › {action}"), model, text);
+                add_reply(state.facts.entry(step).or_default(), what);
+            }
+            What::ToolCalled { tool, .. } => self.list.doing(&step, &format!("› calls {tool}")),
+            What::ToolResult { .. } => state.facts.entry(step).or_default().tool_calls += 1,
+            _ => {}
+        }
+    }
+
+    fn prompt(&self, action: &str, model: &str, call: u32, system: Option<&str>, messages: &[serde_json::Value]) {
+        if !self.show.prompts {
+            return;
+        }
+        let mut text = self.heading(&format!("prompt of {action}, call {call}, to {model}"));
+        if let Some(system) = system {
+            text.push_str(&block("system", system));
+        }
+        for message in messages {
+            let role = message["role"].as_str().unwrap_or("user");
+            text.push_str(&block(role, &content(&message["content"])));
+        }
+        self.list.line(text);
+    }
+
+    fn response(&self, action: &str, model: &str, reply: &str) {
+        if self.show.responses {
+            self.list.line(self.heading(&format!("reply to {action} from {model}")) + &block("assistant", reply));
+        }
+    }
+
+    fn heading(&self, text: &str) -> String {
+        format!("{}\n", self.out.paint_err(BOLD, format!("── {text}")))
+    }
+
+    fn dim(&self, text: String) -> String {
+        self.out.paint_err(DIM, text)
+    }
+}
+
+fn add_reply(facts: &mut StepFacts, what: &What) {
+    let What::LlmReply { model, input_tokens, output_tokens, cost_usd, .. } = what else { return };
+    if !facts.models.contains(model) {
+        facts.models.push(model.clone());
+    }
+    facts.input_tokens += input_tokens;
+    facts.output_tokens += output_tokens;
+    facts.cost_usd += cost_usd;
+}
+
+fn mark(status: &str) -> Mark {
+    match status {
+        "succeeded" => Mark::Succeeded,
+        "recovered" => Mark::Recovered,
+        "empty" => Mark::Empty,
+        "waiting" => Mark::Waiting,
+        _ => Mark::Failed,
+    }
+}
+
+/// A role and its text, indented.
+fn block(role: &str, text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| format!("    {line}").trim_end().to_owned()).collect();
+    format!("  {role}:\n{}\n", lines.join("\n"))
+}
+
+/// The text of a message's content: a string, or parts of which those with text are shown.
+fn content(content: &serde_json::Value) -> String {
+    match content {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Array(parts) => {
+            let text = |part: &serde_json::Value| match part["text"].as_str() {
+                Some(text) => text.to_owned(),
+                None => part.to_string(),
+            };
+            parts.iter().map(text).collect::<Vec<_>>().join("\n")
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,58 @@
+//! `render FILE ACTION`: the exact messages, tools, schema and options that an action's LLM call would send.
+
+use crate::engine::{RenderDocument, RunOptions};
+
+use super::args::{Global, RenderArgs};
+use super::loaded::{Clock, Outcome, config, inputs, load};
+use super::output::{BOLD, CYAN, DIM};
+use super::{Exit, Fault, Out, input};
+
+/// Renders and prints a request.
+pub(super) fn render(args: &RenderArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
+    let clock = Clock::of(args.now.as_deref(), false)?;
+    let loaded = match load(&args.target, clock, None, global, out)? {
+        Outcome::Ready(loaded) => loaded,
+        Outcome::Ended(exit) => return Ok(exit),
+    };
+    let options = RunOptions {
+        models: input::models(&args.llm)?.into_iter().collect(),
+        config: config(&args.config)?,
+        ..RunOptions::default()
+    };
+    let given = inputs(&[], &args.inputs)?;
+    let document = loaded.engine.render(&loaded.agent.name, &args.action, given, args.sample, options)?;
+    if out.json {
+        out.document(&document);
+    } else {
+        show(&document, out);
+    }
+    Ok(Exit::Done)
+}
+
+fn show(document: &RenderDocument, out: &Out) {
+    let heading = |text: &str| out.line(out.paint(BOLD, format!("── {text}")));
+    let about = format!("about {} tokens in", document.input_tokens_estimate);
+    heading(&format!("{} → {}", document.action, document.model));
+    out.line(out.paint(DIM, about));
+    for message in &document.messages {
+        heading(&message.role);
+        out.line(message.content.trim_end());
+    }
+    for tool in &document.tools {
+        heading(&format!("tool {}", tool["name"].as_str().unwrap_or_default()));
+        out.line(tool["description"].as_str().unwrap_or_default());
+        out.line(out.paint(CYAN, pretty(&tool["parameters"])));
+    }
+    if let Some(schema) = &document.output_schema {
+        heading("output schema");
+        out.line(out.paint(CYAN, pretty(schema)));
+    }
+    if document.options.as_object().is_some_and(|options| !options.is_empty()) {
+        heading("options");
+        out.line(out.paint(CYAN, pretty(&document.options)));
+    }
+}
+
+fn pretty(value: &serde_json::Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
+}

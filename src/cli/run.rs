@@ -1,0 +1,190 @@
+//! `run`: an agent to its goal.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::engine::{Input, LimitOptions, Person, RunOptions, StartError};
+use crate::process::{Document, Kill, Process, Status};
+use crate::program::Agent;
+
+use super::args::{Global, RunArgs};
+use super::loaded::{Clock, Loaded, Outcome, inputs, load, options};
+use super::observe::{Show, Watcher};
+use super::output::{BOLD, DIM, RED};
+use super::terminal::{Checklist, dollars, time};
+use super::{Exit, Fault, Out, person};
+
+/// Runs an agent, shows its steps, and prints its result last.
+pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
+    let events_on_stdout = args.events.as_deref() == Some(Path::new("-"));
+    if events_on_stdout && out.json {
+        return Err(Fault::wrong("`--events -` and `--json` both want stdout").help("write the events to a file"));
+    }
+    let list = Arc::new(Checklist::new(*out, out.interactive_output()));
+    let asked = out.interactive.then(|| Arc::new(AtTerminal { list: list.clone(), out: *out }) as Arc<dyn Person>);
+    let clock = Clock::of(args.model.now.as_deref(), args.model.script.is_some())?;
+    let loaded = match load(&args.target, clock, asked, global, out)? {
+        Outcome::Ready(loaded) => loaded,
+        Outcome::Ended(exit) => return Ok(exit),
+    };
+    let show = Show { prompts: args.show_prompts, responses: args.show_responses };
+    let lines = args.events.as_deref().map(event_lines).transpose()?;
+    let watcher = Watcher::new(*out, show, list, lines);
+    let kill = Kill::default();
+    let options = run_options(args, watcher, kill.clone(), out)?;
+    let given = inputs(&args.input.text, &args.input.inputs)?;
+    let mut process = started(&loaded, given, options, out)?;
+    block_on(&mut process, &kill)?;
+    let document = process.document();
+    report(&document, events_on_stdout, out);
+    Ok(exit(document.status))
+}
+
+fn run_options(args: &RunArgs, watcher: Watcher, kill: Kill, out: &Out) -> Result<RunOptions, Fault> {
+    Ok(RunOptions {
+        limits: LimitOptions {
+            actions: args.max_actions,
+            cost: args.max_cost,
+            tokens: args.max_tokens,
+            time: args.timeout,
+        },
+        dry_run: args.dry_run,
+        yes: args.yes,
+        stream: out.interactive_output() || args.events.is_some(),
+        observer: Some(watcher.observer()),
+        kill,
+        ..options(&args.input, &args.model)?
+    })
+}
+
+/// Starts the process; inputs that are missing are asked for at a terminal.
+fn started(loaded: &Loaded, mut given: Vec<Input>, options: RunOptions, out: &Out) -> Result<Process, Fault> {
+    let start = |given: Vec<Input>| loaded.engine.start(&loaded.agent.name, given, options.clone());
+    match start(given.clone()) {
+        Err(StartError::MissingInputs(missing)) if out.interactive && !out.json => {
+            for input in missing.iter().take(if loaded.agent.inputs_declared { usize::MAX } else { 1 }) {
+                given.push(asked_input(&loaded.agent, &input.name, &input.type_name, out)?);
+            }
+            Ok(start(given)?)
+        }
+        started => Ok(started?),
+    }
+}
+
+fn asked_input(agent: &Agent, name: &str, type_name: &str, out: &Out) -> Result<Input, Fault> {
+    let Some(id) = agent.types.id(type_name) else {
+        return Err(Fault::failed(format!("there is no type `{type_name}`")));
+    };
+    if type_name == "UserInput" {
+        return Ok(Input::Text(person::text(name, out)?));
+    }
+    Ok(Input::Typed(name.to_owned(), person::object(&agent.validators, id, name, out)?))
+}
+
+/// Runs the process to its end. The first Ctrl-C kills it, which ends cleanly; the second ends the program at once.
+fn block_on(process: &mut Process, kill: &Kill) -> Result<(), Fault> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Fault::failed(format!("the asynchronous runtime did not start: {error}")))?;
+    runtime.block_on(async {
+        let interrupted = async {
+            // Where signals cannot be heard the run goes on without them.
+            if tokio::signal::ctrl_c().await.is_ok() {
+                kill.kill();
+            }
+            std::future::pending::<()>().await
+        };
+        tokio::select! {
+            _ = process.run() => {}
+            () = interrupted => {}
+        }
+    });
+    runtime.shutdown_background();
+    Ok(())
+}
+
+fn event_lines(path: &Path) -> Result<Box<dyn Write + Send>, Fault> {
+    if path == Path::new("-") {
+        return Ok(Box::new(std::io::stdout()));
+    }
+    let file = std::fs::File::create(path)
+        .map_err(|error| Fault::wrong(format!("`--events {}` cannot be written: {error}", path.display())))?;
+    Ok(Box::new(file))
+}
+
+fn exit(status: Status) -> Exit {
+    match status {
+        Status::Completed => Exit::Done,
+        Status::Waiting | Status::Paused => Exit::Waiting,
+        Status::Stuck => Exit::Stuck,
+        Status::Terminated => Exit::Limit,
+        Status::Killed => Exit::Interrupted,
+        Status::Failed | Status::NotStarted | Status::Running => Exit::Failed,
+    }
+}
+
+fn report(document: &Document, events_on_stdout: bool, out: &Out) {
+    if out.json {
+        out.document(document);
+        return;
+    }
+    out.note(summary(document, out));
+    if let Some(failure) = &document.failure {
+        let action = failure.action.as_deref().map(|action| format!(" in {action}")).unwrap_or_default();
+        // Why it failed is shown even when quiet: it is all the result there is.
+        let text = format!("{} {}", out.paint_err(RED, format!("{}{action}:", failure.kind)), failure.message);
+        Out { quiet: false, ..*out }.note(text);
+    }
+    if let (Some(output), false) = (&document.output, events_on_stdout) {
+        out.line(result_text(&output.value));
+    }
+}
+
+/// One line: how it ended and what it used.
+fn summary(document: &Document, out: &Out) -> String {
+    let usage = &document.usage;
+    let ms: u64 = document.history.iter().map(|entry| entry.ms).sum();
+    let goal = document.goal.as_deref().map(|goal| format!(" {goal}")).unwrap_or_default();
+    let mut parts = vec![format!("{} actions", document.history.len()), time(ms)];
+    if usage.llm_calls > 0 {
+        parts.push(format!("{} model calls", usage.llm_calls));
+        parts.push(format!("{} → {} tokens", usage.input_tokens, usage.output_tokens));
+    }
+    if usage.cost_usd > 0.0 {
+        parts.push(dollars(usage.cost_usd));
+    }
+    let status = out.paint_err(BOLD, format!("{}{goal}", document.status.word()));
+    format!("{status}  {}", out.paint_err(DIM, parts.join(", ")))
+}
+
+/// A result for people: text as it is, an object with one text as that text, anything else as JSON.
+fn result_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Object(fields) => match fields.values().collect::<Vec<_>>().as_slice() {
+            [Value::String(text)] => text.clone(),
+            _ => pretty(value),
+        },
+        _ => pretty(value),
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
+}
+
+/// The person at the terminal.
+struct AtTerminal {
+    list: Arc<Checklist>,
+    out: Out,
+}
+
+impl Person for AtTerminal {
+    fn confirm(&self, question: &str) -> bool {
+        self.list.suspended(|| person::agrees(question, &self.out))
+    }
+}

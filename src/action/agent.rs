@@ -79,7 +79,9 @@ fn refuse_unknown_inputs(with: &Table<WrittenData>, agent: &AgentRef, cx: &mut d
             None => diagnostic.help(format!("its inputs are {}", crate::decl::read::listed(&names))),
         });
     }
-    for (input, of, _) in agent.inputs.iter().filter(|(_, _, required)| *required) {
+    // A misspelt name is told once, not also as one that is missing.
+    let all_known = with.names().all(known);
+    for (input, of, _) in agent.inputs.iter().filter(|(_, _, required)| *required && all_known) {
         if with.get(input).is_none() && with.get(of).is_none() {
             let message = format!("the agent `{}` needs the input `{input}` (`{of}`)", agent.name);
             let place = with.entries.first().map(|(name, _)| name.span);

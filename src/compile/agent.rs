@@ -40,6 +40,8 @@ pub(crate) struct Shared<'a> {
     /// Names of all agents of the project, also of those that were not read.
     pub(crate) agent_names: &'a [String],
     pub(crate) providers: &'a IndexMap<String, ProviderConfig>,
+    /// Where files could not be read as declarations.
+    pub(crate) read_errors: &'a [Span],
 }
 
 /// What the compilation of one agent gave.
@@ -80,6 +82,7 @@ pub(crate) struct AgentCx<'a> {
     exprs: Vec<ExprFact>,
     pub(crate) tools: IndexMap<String, Arc<Tool>>,
     unsupported: Vec<String>,
+    read_errors: &'a [Span],
     pub(crate) read: Vec<PathBuf>,
     pub(crate) validators: Validators,
 }
@@ -153,6 +156,7 @@ impl<'a> AgentCx<'a> {
             exprs: Vec::new(),
             tools: IndexMap::new(),
             unsupported: Vec::new(),
+            read_errors: shared.read_errors,
             read: Vec::new(),
             validators: Validators::new(Arc::clone(&types)),
             strings: Strings {
@@ -179,7 +183,9 @@ impl<'a> AgentCx<'a> {
 
     /// Reports a name that is not declared, with the nearest that are.
     pub(crate) fn report_unknown(&mut self, code: &'static str, what: &str, name: &Name, candidates: &[&str]) {
-        self.report(unknown_name(code, what, name, candidates));
+        if !self.heads.visible.broken.contains(name.value.as_str()) {
+            self.report(unknown_name(code, what, name, candidates));
+        }
     }
 
     /// Notes what this version checks but cannot run.
@@ -493,6 +499,7 @@ impl<'a> AgentCx<'a> {
         defaults: &Layers<'a>,
     ) -> Option<(crate::program::Action, Vec<Requirement>, Vec<TypeId>, Option<AchievedGoal>)> {
         let decl = head.decl;
+        let before = self.strings.findings.len();
         let mut scope = self.input_scope(&head.inputs, &head.unknown_inputs);
         if let Some(state) = head.state {
             scope.vars.insert("self".to_owned(), Ty::named(self.types(), state));
@@ -521,6 +528,7 @@ impl<'a> AgentCx<'a> {
             self.lower_body(body, &scope, head.output.clone(), head.output_known, Arc::clone(&settings))
         });
         check::actions::check(self, head);
+        self.drop_consequences(before, decl.place.0);
         let on_error = self.on_error(decl.head.on_error.as_ref(), head);
         let retry = layers.find(|settings| settings.retry.as_ref());
         let lowered = crate::program::Action {
@@ -553,6 +561,23 @@ impl<'a> AgentCx<'a> {
             tool_types,
             achieved.map_or(Some(None), |a| a.map(Some))?,
         ))
+    }
+
+    /// Takes back findings that may only follow from a part of a declaration that could not be read.
+    fn drop_consequences(&mut self, from: usize, place: Span) {
+        let inside = |span: &Span| span.file == place.file && place.start <= span.start && span.end <= place.end;
+        if self.read_errors.iter().any(inside) {
+            let follows = |finding: &Diagnostic| {
+                finding.code.starts_with("missing-")
+                    || finding.code == "unknown-variable"
+                    || finding.code == "unused-result"
+            };
+            let mut at = 0;
+            self.strings.findings.retain(|finding| {
+                at += 1;
+                at <= from || !follows(finding)
+            });
+        }
     }
 
     /// Resolves an expr of a `pre` or `when` to what it asks for.

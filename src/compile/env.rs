@@ -50,7 +50,9 @@ pub fn resolve(text: &str, world: &dyn World) -> Resolved {
             }
             None => match default {
                 Some(default) => resolved.value.push_str(default),
-                None => resolved.missing.push(name.to_owned()),
+                None if is_name(name) => resolved.missing.push(name.to_owned()),
+                // What is no name was reported where it stands.
+                None => {}
             },
         }
         rest = &inside[end + 1..];

@@ -69,6 +69,8 @@ pub(crate) struct LoadedModule {
     pub(crate) platform: Option<Span>,
     /// Names that may be those of agents, in bodies and lists of tools.
     pub(crate) agents_named: Vec<String>,
+    /// Names that are declared, but whose declarations could not be read; nothing is said about their use.
+    pub(crate) broken: Vec<String>,
     /// Whether some action or default names references.
     pub(crate) names_references: bool,
 }
@@ -307,7 +309,10 @@ impl<'w> Loaded<'w> {
                 self.diagnostics.extend(read.findings);
                 let Some(module) = read.module else { continue };
                 let id = ModuleId(self.modules.len());
-                let loaded = LoadedModule::new(path, module, read.keys, read.agents_named);
+                let loaded = LoadedModule {
+                    broken: read.broken,
+                    ..LoadedModule::new(path, module, read.keys, read.agents_named)
+                };
                 self.by_path.insert(path.clone(), Some(id));
                 self.name_agent(&loaded, id);
                 wanted.extend(self.imports_of(&loaded).into_iter().map(|(path, span)| (path, Some(span))));
@@ -510,6 +515,7 @@ impl LoadedModule {
             imports: Vec::new(),
             platform,
             agents_named,
+            broken: Vec::new(),
             names_references: in_defaults || in_actions,
         }
     }
@@ -520,6 +526,7 @@ struct ReadModule {
     module: Option<Module>,
     keys: Vec<Spanned<String>>,
     agents_named: Vec<String>,
+    broken: Vec<String>,
     findings: Vec<Diagnostic>,
 }
 
@@ -547,12 +554,19 @@ fn read_module(id: FileId, source: &Source) -> ReadModule {
     let mut cx = ReadCx::default();
     cx.diagnostics.extend(errors.into_iter().map(Diagnostic::from));
     let Some(node) = node else {
-        return ReadModule { module: None, keys: Vec::new(), agents_named: Vec::new(), findings: cx.diagnostics };
+        return ReadModule {
+            module: None,
+            keys: Vec::new(),
+            agents_named: Vec::new(),
+            broken: Vec::new(),
+            findings: cx.diagnostics,
+        };
     };
     let keys = node.as_map().map(|map| map.iter().map(|entry| entry.key.clone()).collect()).unwrap_or_default();
     super::env::check_places(&node, source, &mut cx);
     let module = Module::read(&node, &mut cx);
-    ReadModule { module, keys, agents_named: super::agents_named(&node), findings: cx.diagnostics }
+    let broken = module.as_ref().map(|module| super::broken::names(&node, module)).unwrap_or_default();
+    ReadModule { module, keys, agents_named: super::agents_named(&node), broken, findings: cx.diagnostics }
 }
 
 /// The file that a `schema:` names, when it names one.

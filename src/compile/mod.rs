@@ -10,6 +10,7 @@
 //! 4. `lower` makes the planning domain.
 
 mod agent;
+mod broken;
 mod check;
 mod cx;
 pub mod domain_json;
@@ -32,10 +33,10 @@ use std::sync::Arc;
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Value, json};
 
-use crate::diag::{Diagnostic, Diagnostics, suggest};
+use crate::diag::{Diagnostic, Diagnostics, Severity, suggest};
 use crate::program::Program;
 use crate::prompt::Files;
-use crate::source::{NodeKind, Sources};
+use crate::source::{NodeKind, Sources, Span};
 use crate::world::{World, normal};
 
 use agent::{AgentOutcome, Counts, Shared};
@@ -158,6 +159,8 @@ pub fn compile(world: &dyn World, entry: Entry) -> Compiled {
     let providers = providers::resolve(&mut loaded);
     let mut checked = Checked { templates: loaded.templates.len(), ..Checked::default() };
     let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
+    let errors = diagnostics.iter().filter(|found| found.severity == Severity::Error);
+    let read_errors: Vec<Span> = errors.filter_map(|found| found.span).collect();
     check::sections::check(&loaded, &mut diagnostics);
 
     let mut files = Files::new();
@@ -176,6 +179,7 @@ pub fn compile(world: &dyn World, entry: Entry) -> Compiled {
         agents: &references,
         agent_names: &agent_names,
         providers: &providers.configs,
+        read_errors: &read_errors,
     };
     let outcomes: Vec<AgentOutcome> = in_parallel(&heads, &|heads| agent::compile(&shared, heads));
 

@@ -58,6 +58,13 @@ pub(crate) fn resolve(loaded: &Loaded<'_>, visible: &Visible<'_>, findings: &mut
         let placeholder = TypeDef { is_state, ..TypeDef::object(&name.value, ObjectDef::default()) };
         decls.insert(types.insert(placeholder), *decl);
     }
+    for name in &visible.broken {
+        if types.id(name).is_none() && name.starts_with(char::is_uppercase) {
+            // Declared, but not readable: anything may be said of its objects.
+            let any = TypeKind::Alias(Shape::new(ShapeKind::Any));
+            types.insert(TypeDef { kind: any, ..TypeDef::object(name, ObjectDef::default()) });
+        }
+    }
     let mut resolve = Resolve { loaded, types, decls, findings };
     resolve.supertypes();
     resolve.kinds();

@@ -1,7 +1,7 @@
 //! What one agent sees: the declarations of its own module, of everything it imports, and of the project file.
 
-use indexmap::IndexMap;
 use indexmap::map::Entry;
+use indexmap::{IndexMap, IndexSet};
 
 use crate::decl::models::LlmChoice;
 use crate::decl::module::{Guardrail, Persona, Reference};
@@ -38,6 +38,8 @@ pub(crate) type Names<'a, T> = IndexMap<&'a str, Decl<'a, T>>;
 pub(crate) struct Visible<'a> {
     /// Its modules: its own, what it imports at any depth, the project file.
     pub(crate) modules: Vec<ModuleId>,
+    /// Names whose declarations could not be read.
+    pub(crate) broken: IndexSet<&'a str>,
     pub(crate) types: Names<'a, TypeDecl>,
     pub(crate) states: Names<'a, TypeDecl>,
     pub(crate) config: Names<'a, Json>,
@@ -60,8 +62,10 @@ impl<'a> Visible<'a> {
         let modules = closure(loaded, own);
         let mut sets: Vec<ModuleId> = modules.clone();
         sets.extend(loaded.reference_sets().filter(|id| !modules.contains(id)));
+        let broken = sets.iter().flat_map(|id| loaded.modules[id.0].broken.iter().map(String::as_str)).collect();
         let mut collect = Collect { loaded, modules: &modules, findings };
         Visible {
+            broken,
             types: collect.names("type", |m| &m.types),
             states: collect.names("state", |m| &m.states),
             config: collect.names("config value", |m| &m.config),

@@ -13,7 +13,7 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
     let achieved = heads.actions.iter().any(|action| action.decl.head.achieves.is_some());
     let planner = heads.own.planner.as_ref().map_or(PlannerKind::Goap, |planner| planner.r#type);
     let may_lack = planner == PlannerKind::Utility || heads.own.chat.is_some();
-    if heads.visible.goals.is_empty() && !achieved && !may_lack {
+    if heads.visible.goals.is_empty() && !achieved && !may_lack && heads.visible.broken.is_empty() {
         cx.report(
             Diagnostic::error("no-goal", agent.span, format!("the agent `{}` has no goal", agent.value))
                 .help("add `achieves: …` to the action that ends it, or a section `goals`"),

@@ -1,7 +1,7 @@
 //! Types: defaults fit, rules and computed members are exprs over the fields, schemas are schemas.
 
 use crate::decl::types::{FieldExpr, TypeDecl, TypeDeclKind, TypeExpr, TypeExprKind};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Severity};
 use crate::prompt::{Scope, Ty};
 use crate::value::{NoRules, Shape, TypeId, check_schema, schema_of_type};
 
@@ -26,7 +26,9 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
                 .help("remove `abstract: true`"),
             );
         }
-        if let Err(message) = check_schema(&schema_of_type(&heads.types, id)) {
+        // Other mistakes of the types show up here again, in words that help less.
+        let sound = cx.strings.findings.iter().all(|finding| finding.severity == Severity::Warning);
+        if let (true, Err(message)) = (sound, check_schema(&schema_of_type(&heads.types, id))) {
             cx.report(Diagnostic::error("bad-schema", decl.name.span, message));
         }
     }

@@ -1,5 +1,7 @@
 //! Whole compilations in memory: files in, findings and domains out.
 
+mod pages;
+
 use super::*;
 use crate::planning::{Problem, plan};
 use crate::program::Agent;

@@ -683,10 +683,11 @@ impl<'a> AgentCx<'a> {
         if !head.output_known {
             return Some(OnError::Output(value));
         }
-        let checked = self.validators.validate_output(&head.output, value.clone(), &NoRules, Tags::Required);
+        let checked = self.validators.validate_output(&head.output, value.clone(), &NoRules, Tags::Inferred);
         let Err(violations) = checked else { return Some(OnError::Output(value)) };
         for violation in violations {
-            self.report(Diagnostic::error("wrong-type", data.0.span, violation.to_string()));
+            let span = super::providers::place_of(&data.0, &violation.path);
+            self.report(Diagnostic::error("wrong-type", span, violation.message));
         }
         None
     }

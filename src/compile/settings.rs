@@ -88,6 +88,9 @@ impl AgentCx<'_> {
         }
         let roles = &self.heads.visible.roles;
         let Some(role) = roles.get(name.value.as_str()) else {
+            if self.heads.visible.broken.contains(name.value.as_str()) {
+                return Vec::new();
+            }
             let candidates = roles.keys().copied();
             let diagnostic = Diagnostic::error("unknown-role", name.span, format!("there is no role `{}`", name.value));
             let near = suggest::nearest(&name.value, candidates.clone());

@@ -1,5 +1,7 @@
 //! Whole compilations in memory: files in, findings and domains out.
 
+mod domain;
+mod findings;
 mod pages;
 
 use super::*;
@@ -52,7 +54,7 @@ pub(super) fn compiled(files: &[(&str, &str)]) -> Compiled {
 }
 
 /// The findings as `code at "text": message`.
-pub(super) fn findings(compiled: &Compiled) -> Vec<String> {
+pub(super) fn lines(compiled: &Compiled) -> Vec<String> {
     let line = |d: &Diagnostic| {
         let text = d.span.map(|span| compiled.sources.slice(span).lines().next().unwrap_or("").to_owned());
         format!("{} at {:?}: {}", d.code, text.unwrap_or_default(), d.message)
@@ -62,7 +64,7 @@ pub(super) fn findings(compiled: &Compiled) -> Vec<String> {
 
 pub(super) fn agent(files: &[(&str, &str)]) -> Arc<Agent> {
     let compiled = compiled(files);
-    let program = compiled.program.as_ref().unwrap_or_else(|| panic!("{:#?}", findings(&compiled)));
+    let program = compiled.program.as_ref().unwrap_or_else(|| panic!("{:#?}", lines(&compiled)));
     Arc::clone(&program.agents[0])
 }
 
@@ -77,7 +79,7 @@ pub(super) fn planned(agent: &Agent) -> Vec<String> {
 #[test]
 fn star_news_compiles_to_a_program_with_a_plan() {
     let compiled = compiled(&[("workflows/star-news.yaml", STAR_NEWS)]);
-    assert_eq!(findings(&compiled), Vec::<String>::new());
+    assert_eq!(lines(&compiled), Vec::<String>::new());
     let agent = agent(&[("workflows/star-news.yaml", STAR_NEWS)]);
     assert_eq!(planned(&agent), ["extract_star_person", "retrieve_horoscope", "find_news", "writeup"]);
     assert_eq!(agent.actions[2].settings.models[0].model, "anthropic/claude-sonnet-4-5");

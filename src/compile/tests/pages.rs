@@ -6,7 +6,7 @@ use crate::compile::{Compiled, Entry, compile};
 use crate::diag::codes::{CODES, Fence};
 use crate::world::MemoryWorld;
 
-use super::findings;
+use super::lines;
 
 /// Codes whose example cannot be a small text: files too large, unreadable or of another encoding, and what other
 /// layers report.
@@ -44,7 +44,7 @@ fn every_example_gives_its_code_and_every_cure_is_free_of_it() {
         let example = files(&code.example());
         let found = compiled(&example);
         if !codes(&found).contains(&code.name) || codes(&found).iter().any(|found| *found != code.name) {
-            wrong.push(format!("the example of `{}` gives {:#?}", code.name, findings(&found)));
+            wrong.push(format!("the example of `{}` gives {:#?}", code.name, lines(&found)));
         }
         // A cure shows the files that change.
         let mut cured = example.clone();
@@ -54,7 +54,7 @@ fn every_example_gives_its_code_and_every_cure_is_free_of_it() {
         }
         let found = compiled(&cured);
         if !found.diagnostics.is_empty() {
-            wrong.push(format!("the cure of `{}` gives {:#?}", code.name, findings(&found)));
+            wrong.push(format!("the cure of `{}` gives {:#?}", code.name, lines(&found)));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), CODES.len(), wrong.join("\n"));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use indexmap::IndexMap;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::decl::Name;
 use crate::decl::models::{CatalogEntry as WrittenEntry, Provider};
@@ -98,8 +98,8 @@ fn provider_config(
         read_timeout: None,
         script: None,
     };
-    let script = written.file.as_ref().and_then(|file| read_script(loaded, providers, name, file));
-    if config.kind == "scripted" && written.file.is_none() {
+    let script = read_scripts(loaded, providers, name, written);
+    if config.kind == "scripted" && written.file.0.is_empty() {
         loaded.diagnostics.push(
             Diagnostic::error("missing-key", name.span, format!("the provider `{}` needs the key `file`", name.value))
                 .help("add `file: …`, the script that it answers from"),
@@ -108,7 +108,22 @@ fn provider_config(
     ProviderConfig { script, ..config }
 }
 
-fn read_script(loaded: &mut Loaded<'_>, providers: &mut Providers, name: &Name, file: &Name) -> Option<Script> {
+/// The rules of all script files of a provider, in order; `None` when there is none or one of them is wrong.
+fn read_scripts(loaded: &mut Loaded<'_>, providers: &mut Providers, name: &Name, written: &Provider) -> Option<Script> {
+    let read: Vec<_> = written.file.iter().map(|file| read_script(loaded, file)).collect();
+    let (mut script, mut replies) = (Script::default(), Vec::new());
+    for (value, one) in read.into_iter().collect::<Option<Vec<_>>>()? {
+        replies.extend(value["replies"].as_array().into_iter().flatten().cloned());
+        script.rules.extend(one.rules);
+    }
+    if written.file.0.is_empty() {
+        return None;
+    }
+    providers.scripts.insert(name.value.clone(), json!({"replies": replies}));
+    Some(script)
+}
+
+fn read_script(loaded: &mut Loaded<'_>, file: &Name) -> Option<(Value, Script)> {
     let Some(path) = normal(Path::new(&file.value)) else {
         let message = format!("`{}` leads out of the project", file.value);
         loaded.diagnostics.push(Diagnostic::error("path-escapes", file.span, message));
@@ -134,10 +149,7 @@ fn read_script(loaded: &mut Loaded<'_>, providers: &mut Providers, name: &Name, 
     let node = node.filter(|_| sound)?;
     let value = node.to_json();
     match Script::from_value(&value) {
-        Ok(script) => {
-            providers.scripts.insert(name.value.clone(), value);
-            Some(script)
-        }
+        Ok(script) => Some((value, script)),
         Err(errors) => {
             for error in errors {
                 let span = place_of(&node, &error.pointer);

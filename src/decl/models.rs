@@ -156,8 +156,8 @@ record! {
         opt api_key: Name,
         /// Further headers.
         def headers: Table<Name> = Table::default(),
-        /// The script, for `kind: scripted`.
-        opt file: Name,
+        /// The script, for `kind: scripted`; of several files the rules are joined in order.
+        def file: List<Name> = List::default(),
         /// Organisation or project, where the provider has such.
         opt organization: Name,
         /// Region, for `bedrock`.

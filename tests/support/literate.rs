@@ -8,7 +8,7 @@
 use std::path::Path;
 
 /// Words that open a note.
-const NOTES: &[&str] = &["first", "ends", "run", "input", "args"];
+const NOTES: &[&str] = &["first", "found", "ends", "run", "args"];
 
 /// One case.
 #[derive(Debug, Default, Clone)]

@@ -57,6 +57,8 @@ struct Search<'a> {
     table: Vec<u32>,
     expanded: u64,
     scratch: Vec<u64>,
+    /// The state that was judged last, with what the heuristic said.
+    judged: Option<(u32, u128)>,
 }
 
 /// A state that waits to be expanded: least total first, then least bound, then the newest.
@@ -91,6 +93,7 @@ impl<'a> Search<'a> {
             table: vec![0; 64],
             expanded: 0,
             scratch: start,
+            judged: None,
         };
         search.node_of_scratch();
         search
@@ -153,7 +156,11 @@ impl<'a> Search<'a> {
                 let total = node.cost.saturating_add(ASSUMPTION * u128::from(assumed));
                 best = Some(best.map_or(total, |best| best.min(total)));
             }
-            for op in &self.task.ops {
+            if node.evaluated && self.judged.is_none_or(|(judged, _)| judged != id) {
+                self.check_time()?;
+                self.evaluate(id);
+            }
+            for (index, op) in self.task.ops.iter().enumerate() {
                 let Some(step) = self.apply(id, op) else { continue };
                 let child = self.node_of_scratch();
                 let cost = node.cost.saturating_add(step);
@@ -161,7 +168,7 @@ impl<'a> Search<'a> {
                 if cost >= known.cost || known.bound == DEAD_END {
                     continue;
                 }
-                let bound = known.bound.max(self.nodes[id as usize].bound.saturating_sub(step));
+                let bound = known.bound.max(self.inherited(id, index, step));
                 self.nodes[child as usize] = Node { cost, bound, ..known };
                 pushed += 1;
                 open.push(Reverse((cost.saturating_add(bound), bound, Reverse(pushed), child)));
@@ -222,20 +229,23 @@ impl<'a> Search<'a> {
         Ok(None)
     }
 
-    /// Returns the one way on from a state, if there is only one that its known bounds allow: it need not be judged.
+    /// Hands a state's bound on to those after it; returns the one way on, if the bounds allow only one: it need not be judged.
     fn only_way(&mut self, id: u32, cost: u128, best: u128) -> Option<(usize, u32, u128)> {
-        let mut only = None;
+        let (mut only, mut ways) = (None, 0);
         for (index, op) in self.task.ops.iter().enumerate() {
             let Some(step) = self.apply(id, op) else { continue };
             let child = self.node_of_scratch();
-            let (total, node) = (cost.saturating_add(step), self.nodes[child as usize]);
-            if total > node.cost || total > best || node.bound > best - total {
-                continue;
+            let inherited = self.inherited(id, index, step);
+            let node = &mut self.nodes[child as usize];
+            node.bound = node.bound.max(inherited);
+            let total = cost.saturating_add(step);
+            if total <= node.cost && total <= best && node.bound <= best - total {
+                only = Some((index, child, total));
+                ways += 1;
             }
-            if only.is_some() {
-                return None;
-            }
-            only = Some((index, child, total));
+        }
+        if ways > 1 {
+            return None;
         }
         let (_, child, total) = only?;
         self.nodes[child as usize].cost = total;
@@ -262,6 +272,17 @@ impl<'a> Search<'a> {
         let node = &mut self.nodes[id as usize];
         node.bound = node.bound.max(bound);
         node.evaluated = true;
+        self.judged = (bound != DEAD_END).then_some((id, bound));
+    }
+
+    /// Returns what a parent's bound says about the state after one of its actions: the parent's known bound less the whole
+    /// step, or, if the parent was judged last, what the judgement did not take from that action.
+    fn inherited(&self, id: u32, index: usize, step: u128) -> u128 {
+        let known = self.nodes[id as usize].bound.saturating_sub(step);
+        let Some((judged, bound)) = self.judged.filter(|(judged, _)| *judged == id) else { return known };
+        debug_assert_eq!(judged, id);
+        let assumptions = step - self.task.ops[index].cost;
+        known.max(bound.saturating_sub(self.heuristic.used(index)).saturating_sub(assumptions))
     }
 
     /// Returns how many open facts the goal relies on in a state, `None` when it does not hold.

@@ -128,6 +128,12 @@ impl LmCut {
         total
     }
 
+    /// Returns how much of an operator's cost the last bound is made of. Whatever follows the operator still has to pay the
+    /// rest of that bound: a landmark that the operator is not in is left for those after it.
+    pub(super) fn used(&self, op: usize) -> u128 {
+        self.costs[op] - self.left[op]
+    }
+
     /// Computes for every atom what its dearest unavoidable chain costs (h-max), and each operator's dearest precondition.
     fn level_all(&mut self, begin: &[u32]) {
         self.level.fill(DEAD_END);

@@ -7,7 +7,7 @@ use crate::decl::{Data as WrittenData, Expr};
 use crate::diag::{Diagnostic, Related, suggest};
 use crate::prompt::{
     self, Checked, Data, ExprId, Files, Finding, Position, Scope, TemplateId, TemplatesBuilder, Ty, assignable,
-    check_expr, check_template,
+    check_data, check_expr, check_template,
 };
 use crate::source::{FileId, Node, NodeKind, Span, Text};
 use crate::value::{Member, ObjectDef, Shape, ShapeKind, TypeKind, Types, describe, member};
@@ -123,7 +123,7 @@ impl Strings<'_> {
     }
 
     fn text(&mut self, text: &Text, expected: Option<&Shape>, scope: &Scope) -> Option<Data> {
-        let checked = check_template(self.files, &self.types, scope, &text.value);
+        let checked = check_data(self.files, &self.types, scope, &text.value);
         self.take(&checked, Where::Text(text))?;
         let data = self.builder.text_data(&text.value).ok()?;
         let ty = match &data {

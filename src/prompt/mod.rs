@@ -23,7 +23,7 @@ pub mod uses;
 pub mod value;
 pub mod vars;
 
-pub use check::{check_expr, check_template};
+pub use check::{check_data, check_expr, check_template};
 pub use data::{Data, DataFault};
 pub use error::RenderError;
 pub use files::Files;

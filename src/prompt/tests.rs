@@ -239,6 +239,43 @@ fn nothing_runs_for_ever_or_without_bound() {
 }
 
 #[test]
+fn the_deepest_texts_that_pass_exhaust_no_stack() {
+    let types = types();
+    let scope = scope(&types);
+    let texts = [
+        format!("{}order.days{}", "(".repeat(70), ")".repeat(70)),
+        format!("{}order.express", "not ".repeat(240)),
+        vec!["order.days"; 110].join(" + "),
+        format!("order.id{}", " | upper".repeat(230)),
+        format!("free{}", ".a".repeat(240)),
+        format!("{}1{}", "[".repeat(70), "]".repeat(70)),
+        format!("{}order.days", "-".repeat(120)),
+        format!("{}1", "1 if flag else ".repeat(60)),
+    ];
+    for text in texts {
+        assert!(ast::parse_expr(&text).is_ok(), "{text}");
+        check_expr(&types, &scope, &text);
+        resolved_form(&types, &scope, &text);
+        let _ = (eval(&text).is_ok(), truth(&text));
+    }
+    let nested = format!("{}x{}", "{% if flag %}".repeat(70), "{% endif %}".repeat(70));
+    assert!(check_template(&Files::new(), &types, &scope, &nested).findings.len() <= 70);
+    assert_eq!(render(&nested).as_deref(), Ok("x"));
+    let chain = format!("{{% if missing %}}{}{{% endif %}}", "{% elif missing %}".repeat(100));
+    check_template(&Files::new(), &types, &scope, &chain);
+    assert!(render(&chain).is_ok());
+}
+
+#[test]
+fn self_is_a_variable() {
+    let mut builder = builder();
+    let id = builder.template("{{ self.name }}").unwrap();
+    let templates = builder.build();
+    let vars = MapVars::default().with("self", from_json(&json!({"name": "S"})));
+    assert_eq!(templates.render(id, &vars).as_deref(), Ok("S"));
+}
+
+#[test]
 fn computed_members_that_refer_to_themselves_end() {
     let mut types = Types::with_built_ins();
     let computed = [("a".to_owned(), "b".to_owned()), ("b".to_owned(), "a ~ 'x'".to_owned())].into();

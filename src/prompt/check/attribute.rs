@@ -33,12 +33,12 @@ impl<'a> Checker<'a> {
                 let known = candidates.iter().map(String::as_str);
                 if let Ty::Module(_) = base {
                     let message = format!("the imported file has no macro or variable `{name}`");
-                    self.error("unknown-macro", span, message).suggest(name, known, false);
+                    self.error("unknown-macro", span, message).suggest(name, known);
                     return Ty::Any;
                 }
                 let listed = candidates.iter().take(8).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
                 let report = self.error("unknown-attribute", span, format!("{what} has no field `{name}`"));
-                let report = report.suggest(name, known, false);
+                let report = report.suggest(name, known);
                 if let Some(finding) = report.finding
                     && finding.help.is_empty()
                     && !listed.is_empty()
@@ -76,7 +76,7 @@ impl<'a> Checker<'a> {
             (false, false) if list && matches!(name, "first" | "last") => {
                 report.help(format!("write `{path} | {name}`"))
             }
-            (false, false) => report.suggest(name, candidates.iter().copied(), false),
+            (false, false) => report.suggest(name, candidates.iter().copied()),
         };
         // A method's name alone is no correction.
         if let Some(finding) = report.finding {

@@ -129,7 +129,7 @@ impl<'a> Checker<'a> {
                 let subject = subject.unwrap_or_else(|| "…".to_owned());
                 report.help(format!("it is a filter: `{subject} | {filter}`"));
             }
-            None => drop(report.suggest(text, names.iter().map(String::as_str), false)),
+            None => drop(report.suggest(text, names.iter().map(String::as_str))),
         }
     }
 
@@ -161,11 +161,8 @@ impl<'a> Checker<'a> {
             if let Some(actions) = actions
                 && !actions.contains(literal)
             {
-                self.error("unknown-action", &span, format!("there is no action `{literal}`")).suggest(
-                    literal,
-                    actions.iter().map(String::as_str),
-                    false,
-                );
+                self.error("unknown-action", &span, format!("there is no action `{literal}`"))
+                    .suggest(literal, actions.iter().map(String::as_str));
             }
             return Ty::Bool;
         }
@@ -177,11 +174,8 @@ impl<'a> Checker<'a> {
             }
             None => {
                 let types = self.types;
-                self.error("unknown-type", &span, format!("there is no type `{literal}`")).suggest(
-                    literal,
-                    types.names(),
-                    false,
-                );
+                self.error("unknown-type", &span, format!("there is no type `{literal}`"))
+                    .suggest(literal, types.names());
                 self.function_result(text, Ty::Any)
             }
         }
@@ -256,7 +250,7 @@ impl<'a> Checker<'a> {
                     None => {
                         let message = format!("`{}` has no argument `{}`", callable.name, argument.text);
                         let known = parameters.iter().map(String::as_str);
-                        self.error("wrong-arguments", &argument.span, message).suggest(&argument.text, known, false);
+                        self.error("wrong-arguments", &argument.span, message).suggest(&argument.text, known);
                     }
                 },
                 Arg::Splat(_) => {}
@@ -352,11 +346,7 @@ impl<'a> Checker<'a> {
         if !self.blocks.contains_key(&name.text) && !self.lenient {
             let names: Vec<String> = self.blocks.keys().cloned().collect();
             let message = format!("there is no block `{}`", name.text);
-            self.error("unknown-block", &name.span, message).suggest(
-                &name.text,
-                names.iter().map(String::as_str),
-                false,
-            );
+            self.error("unknown-block", &name.span, message).suggest(&name.text, names.iter().map(String::as_str));
         }
         Ty::Str
     }

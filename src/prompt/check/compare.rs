@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::expr::Class;
-use super::filter::arity;
+use super::filter::{arity, inside};
 use crate::prompt::ast::{Arg, CompareOp, Expr, ExprKind, Name};
 use crate::prompt::scope::Ty;
 use crate::prompt::uses;
@@ -153,8 +153,8 @@ impl<'a> Checker<'a> {
         let what = self.named(other);
         let names: Vec<&str> = allowed.iter().filter_map(Json::as_str).collect();
         let message = format!("`{literal}` is not {what}");
-        let report = self.error("impossible-comparison", &literal_expr.span, message);
-        report.suggest(literal, names.iter().copied(), true);
+        let report = self.error("impossible-comparison", &inside(&literal_expr.span), message);
+        report.suggest(literal, names.iter().copied());
     }
 
     fn contained(&mut self, (left_expr, left): (&Expr, &Ty), (right_expr, right): (&Expr, &Ty)) {
@@ -235,7 +235,9 @@ impl<'a> Checker<'a> {
     /// Checks `of is name(args)`.
     pub(super) fn test(&mut self, of: &Expr, name: &Name, args: &[Arg]) {
         let known = TESTS.iter().find(|(known, _, _)| *known == name.text);
-        let ty = if GUARDS.contains(&name.text.as_str()) { self.ty_within(of, true) } else { self.used(of) };
+        // What an unknown test would say of an absent value is not known either.
+        let guards = known.is_none() || GUARDS.contains(&name.text.as_str());
+        let ty = if guards { self.ty_within(of, true) } else { self.used(of) };
         let types = self.arguments(args);
         let Some((_, least, most)) = known else {
             let shown = &name.text;
@@ -246,7 +248,7 @@ impl<'a> Checker<'a> {
                 "empty" => report.help("write `x | length == 0`"),
                 "list" | "array" => report.help("write `sequence`").fix("sequence"),
                 "dict" | "object" => report.help("write `mapping`").fix("mapping"),
-                _ => report.suggest(shown, names, false),
+                _ => report.suggest(shown, names),
             };
             return;
         };

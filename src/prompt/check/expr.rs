@@ -288,7 +288,7 @@ impl<'a> Checker<'a> {
         let report = if names.contains(&snake) {
             report.help(format!("did you mean `{snake}`?")).fix(&snake)
         } else {
-            report.suggest(name, names.iter().map(String::as_str), false)
+            report.suggest(name, names.iter().map(String::as_str))
         };
         if let Some(finding) = report.finding {
             if is_env {

@@ -159,7 +159,7 @@ impl<'a> Checker<'a> {
             let report = self.error("unknown-filter", &name.span, format!("there is no filter `{shown}`"));
             match OTHER_NAMES.iter().find(|(other, _)| other == shown) {
                 Some((_, right)) => report.help(format!("did you mean `{right}`?")).fix(right),
-                None => report.suggest(shown, FILTERS.iter().map(|(name, ..)| *name), false),
+                None => report.suggest(shown, FILTERS.iter().map(|(name, ..)| *name)),
             };
             return false;
         };
@@ -172,11 +172,15 @@ impl<'a> Checker<'a> {
                 && !named.contains(&argument.text.as_str())
             {
                 let message = format!("the filter `{shown}` has no argument `{}`", argument.text);
-                self.error("wrong-arguments", &argument.span, message).suggest(
-                    &argument.text,
-                    named.iter().copied(),
-                    false,
-                );
+                let report = self.error("wrong-arguments", &argument.span, message);
+                let report = report.suggest(&argument.text, named.iter().copied());
+                if let Some(finding) = report.finding
+                    && finding.help.is_empty()
+                {
+                    let listed = named.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                    let help = if listed.is_empty() { "leave it out".to_owned() } else { format!("it takes {listed}") };
+                    finding.help.push(help);
+                }
             }
         }
         true
@@ -334,7 +338,7 @@ impl<'a> Checker<'a> {
         };
         if !super::compare::TESTS.iter().any(|(name, ..)| *name == text) {
             let names = super::compare::TESTS.iter().map(|(name, ..)| *name);
-            self.error("unknown-test", &inside(span), format!("there is no test `{text}`")).suggest(text, names, false);
+            self.error("unknown-test", &inside(span), format!("there is no test `{text}`")).suggest(text, names);
         }
     }
 }

@@ -82,22 +82,24 @@ impl<'a> Checker<'a> {
 
     fn unknown_template(&mut self, name: &Expr, pattern: &NamePattern, how: &str) {
         let files = self.files;
+        let is_literal = crate::prompt::uses::literal(name).is_some();
+        let span = if is_literal { super::filter::inside(&name.span) } else { name.span.clone() };
         match pattern {
             NamePattern::Exact(exact) => {
                 let with_ending = format!("{exact}.jinja");
                 let report = self.error(
                     "unknown-template",
-                    &name.span,
+                    &span,
                     format!("there is no template `{exact}` under `prompts/` that could be {how}"),
                 );
                 if files.get(&with_ending).is_some() {
-                    report.help(format!("did you mean `{with_ending}`?")).fix(&format!("\"{with_ending}\""));
+                    report.help(format!("did you mean `{with_ending}`?")).fix(&with_ending);
                 } else {
                     let stem = exact.strip_prefix("prompts/").unwrap_or(exact);
                     if files.get(stem).is_some() {
-                        report.help("names begin below `prompts/`").fix(&format!("\"{stem}\""));
+                        report.help("names begin below `prompts/`").fix(stem);
                     } else {
-                        report.suggest(exact, files.names(), true);
+                        report.suggest(exact, files.names());
                     }
                 }
             }
@@ -176,11 +178,8 @@ impl<'a> Checker<'a> {
                 && !known.contains(&name.text)
             {
                 let message = format!("the extended template has no block `{}`; it is never shown", name.text);
-                self.warning("unknown-block", &name.span, message).suggest(
-                    &name.text,
-                    known.iter().map(String::as_str),
-                    false,
-                );
+                self.warning("unknown-block", &name.span, message)
+                    .suggest(&name.text, known.iter().map(String::as_str));
             }
         }
     }

@@ -142,7 +142,7 @@ impl<'a> Checker<'a> {
             None if is_filter => drop(report.help(format!("it is a filter: `… | {shown}`"))),
             None => {
                 let known = table.iter().map(|(name, ..)| *name).chain(fields.iter().map(String::as_str));
-                report.suggest(shown, known, false);
+                report.suggest(shown, known);
             }
         }
     }

@@ -32,6 +32,15 @@ const VISITS_MAX: usize = 2_000;
 
 /// Checks a template and the files it draws in.
 pub fn check_template(files: &Files, types: &Types, scope: &Scope, text: &str) -> Checked {
+    check_text(files, types, scope, scope.position, text)
+}
+
+/// Checks a string in a data position: one that is exactly one `{{ … }}` is a value, which may be null.
+pub fn check_data(files: &Files, types: &Types, scope: &Scope, text: &str) -> Checked {
+    check_text(files, types, scope, Position::Data, text)
+}
+
+fn check_text(files: &Files, types: &Types, scope: &Scope, position: Position, text: &str) -> Checked {
     // Plain text is most of all strings.
     if !text.contains("{{") && !text.contains("{%") && !text.contains("{#") {
         return Checked::default();
@@ -41,7 +50,7 @@ pub fn check_template(files: &Files, types: &Types, scope: &Scope, text: &str) -
         Err(fault) => return Checked { findings: vec![finding_of(None, &fault)], ..Checked::default() },
     };
     let mut checker = Checker::new(files, types, scope);
-    if scope.position == Position::Data
+    if position == Position::Data
         && let Some(expr) = single(text, &stmts)
     {
         let ty = checker.used(expr);
@@ -273,7 +282,7 @@ impl Report<'_> {
     }
 
     /// Offers the nearest name, and takes it as the fix when it is the only one.
-    fn suggest<'c>(self, name: &str, candidates: impl IntoIterator<Item = &'c str>, quoted: bool) -> Self {
+    fn suggest<'c>(self, name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Self {
         let Some(finding) = self.finding else { return self };
         let names = suggest::nearest(name, candidates);
         let listed = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>();
@@ -282,7 +291,7 @@ impl Report<'_> {
             finding.help.push(format!("did you mean {list}?"));
         }
         if let [only] = names.as_slice() {
-            finding.fix = Some(if quoted { format!("\"{only}\"") } else { only.clone() });
+            finding.fix = Some(only.clone());
         }
         Report { finding: Some(finding) }
     }

@@ -255,11 +255,8 @@ impl<'a> Checker<'a> {
                     None => {
                         let known: Vec<String> = exports.keys().cloned().collect();
                         let message = format!("the imported file has no macro or variable `{text}`");
-                        self.error("unknown-macro", &name.span, message).suggest(
-                            text,
-                            known.iter().map(String::as_str),
-                            false,
-                        );
+                        self.error("unknown-macro", &name.span, message)
+                            .suggest(text, known.iter().map(String::as_str));
                         Ty::Any
                     }
                 },

@@ -284,29 +284,29 @@ fn values_that_do_not_fit_are_errors() {
 fn comparisons_that_never_hold_are_errors() {
     finds(
         "{% if star_person.sign == \"scorpo\" %}{% endif %}",
-        &["impossible-comparison|\"scorpo\"|did you mean `scorpio`?"],
+        &["impossible-comparison|scorpo|did you mean `scorpio`?"],
     );
     finds(
         "{% if 'scorpo' != star_person.sign %}{% endif %}",
-        &["impossible-comparison|'scorpo'|did you mean `scorpio`?"],
+        &["impossible-comparison|scorpo|did you mean `scorpio`?"],
     );
     finds(
         "{% if star_person.sign in ['leo', 'arie'] %}{% endif %}",
-        &["impossible-comparison|'arie'|did you mean `aries`?"],
+        &["impossible-comparison|arie|did you mean `aries`?"],
     );
-    finds("{% if star_person.sign is eq('loe') %}{% endif %}", &["impossible-comparison|'loe'|did you mean `leo`?"]);
+    finds("{% if star_person.sign is eq('loe') %}{% endif %}", &["impossible-comparison|loe|did you mean `leo`?"]);
     finds(
         "{% if order.days == '3' %}{% endif %}",
         &["impossible-comparison|order.days == '3'|write the number without"],
     );
     finds("{% if order.tags == 'a' %}{% endif %}", &["impossible-comparison|order.tags == 'a'|to look into a list"]);
     finds("{% if 3 in order.tags %}{% endif %}", &["impossible-comparison|3 in order.tags|"]);
-    finds("{% if animal.type == 'Frg' %}{% endif %}", &["impossible-comparison|'Frg'|did you mean `Frog`?"]);
+    finds("{% if animal.type == 'Frg' %}{% endif %}", &["impossible-comparison|Frg|did you mean `Frog`?"]);
     finds("{% if order.id in 3 %}{% endif %}", &["type-mismatch|3|"]);
     let types = types();
     let text = "star_person.sign == 'scorpo'";
     let checked = check_expr(&types, &scope(&types), text);
-    assert_eq!(checked.findings[0].fix.as_deref(), Some("\"scorpio\""));
+    assert_eq!(checked.findings[0].fix.as_deref(), Some("scorpio"));
 }
 
 #[test]
@@ -316,8 +316,8 @@ fn included_extended_and_imported_files_are_checked() {
         "{% include 'news/' ~ star_person.sign ~ '.jinja' %}",
         &["unknown-variable|news/aries.jinja:who|", "unknown-attribute|news/head.jinja:nam|"],
     );
-    finds("{% include 'news/lio.jinja' %}", &["unknown-template|'news/lio.jinja'|did you mean `news/leo.jinja`?"]);
-    finds("{% include 'news/leo' %}", &["unknown-template|'news/leo'|did you mean `news/leo.jinja`?"]);
+    finds("{% include 'news/lio.jinja' %}", &["unknown-template|news/lio.jinja|did you mean `news/leo.jinja`?"]);
+    finds("{% include 'news/leo' %}", &["unknown-template|news/leo|did you mean `news/leo.jinja`?"]);
     finds("{% include 'old/' ~ order.id %}", &["unknown-template|'old/' ~ order.id|there are "]);
     finds("{% include 'broken.jinja' %}", &["template-syntax|broken.jinja:{{ b|add `}}`"]);
     finds("{% include 'loop_a.jinja' %}", &["template-cycle|loop_b.jinja:'loop_a.jinja'|"]);

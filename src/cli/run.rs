@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::engine::{Input, LimitOptions, Person, RunOptions, StartError};
+use crate::engine::{Input, LimitOptions, MissingInput, Person, RunOptions, StartError};
 use crate::process::{Document, Kill, Process, Status};
 use crate::program::Agent;
 
@@ -36,7 +36,7 @@ pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fa
     let kill = Kill::default();
     let options = run_options(args, watcher, kill.clone(), out)?;
     let given = inputs(&args.input.text, &args.input.inputs)?;
-    let mut process = started(&loaded, given, options, out)?;
+    let mut process = started(&loaded, &args.target, given, options, out)?;
     block_on(&mut process, &kill)?;
     let document = process.document();
     report(&document, events_on_stdout, out);
@@ -61,7 +61,13 @@ fn run_options(args: &RunArgs, watcher: Watcher, kill: Kill, out: &Out) -> Resul
 }
 
 /// Starts the process; inputs that are missing are asked for at a terminal.
-fn started(loaded: &Loaded, mut given: Vec<Input>, options: RunOptions, out: &Out) -> Result<Process, Fault> {
+fn started(
+    loaded: &Loaded,
+    target: &str,
+    mut given: Vec<Input>,
+    options: RunOptions,
+    out: &Out,
+) -> Result<Process, Fault> {
     let start = |given: Vec<Input>| loaded.engine.start(&loaded.agent.name, given, options.clone());
     match start(given.clone()) {
         Err(StartError::MissingInputs(missing)) if out.interactive && !out.json => {
@@ -70,8 +76,17 @@ fn started(loaded: &Loaded, mut given: Vec<Input>, options: RunOptions, out: &Ou
             }
             Ok(start(given)?)
         }
+        Err(StartError::MissingInputs(missing)) => Err(missing_inputs(&missing, target)),
         started => Ok(started?),
     }
+}
+
+/// Names all that is missing, with a line to copy.
+fn missing_inputs(missing: &[MissingInput], target: &str) -> Fault {
+    let named: Vec<String> = missing.iter().map(|input| format!("`{}` (`{}`)", input.name, input.type_name)).collect();
+    let what = if missing.len() == 1 { "the input is missing" } else { "inputs are missing" };
+    let examples: Vec<&str> = missing.iter().map(|input| input.example.as_str()).collect();
+    Fault::wrong(format!("{what}: {}", named.join(", "))).help(format!("agent-run run {target} {}", examples.join(" ")))
 }
 
 fn asked_input(agent: &Agent, name: &str, type_name: &str, out: &Out) -> Result<Input, Fault> {
@@ -149,9 +164,10 @@ fn summary(document: &Document, out: &Out) -> String {
     let usage = &document.usage;
     let ms: u64 = document.history.iter().map(|entry| entry.ms).sum();
     let goal = document.goal.as_deref().map(|goal| format!(" {goal}")).unwrap_or_default();
-    let mut parts = vec![format!("{} actions", document.history.len()), time(ms)];
+    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let mut parts = vec![counted(document.history.len(), "action"), time(ms)];
     if usage.llm_calls > 0 {
-        parts.push(format!("{} model calls", usage.llm_calls));
+        parts.push(counted(usize::try_from(usage.llm_calls).unwrap_or(usize::MAX), "model call"));
         parts.push(format!("{} → {} tokens", usage.input_tokens, usage.output_tokens));
     }
     if usage.cost_usd > 0.0 {
@@ -161,20 +177,22 @@ fn summary(document: &Document, out: &Out) -> String {
     format!("{status}  {}", out.paint_err(DIM, parts.join(", ")))
 }
 
-/// A result for people: text as it is, an object with one text as that text, anything else as JSON.
+/// A result for people: text as it is, an object with one text as that text, anything else as YAML, which keeps the
+/// lines of long texts.
 fn result_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Object(fields) => match fields.values().collect::<Vec<_>>().as_slice() {
             [Value::String(text)] => text.clone(),
-            _ => pretty(value),
+            _ => yaml(value),
         },
-        _ => pretty(value),
+        _ => yaml(value),
     }
 }
 
-fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
+fn yaml(value: &Value) -> String {
+    let text = serde_yaml::to_string(value).unwrap_or_else(|_| value.to_string());
+    text.trim_end().to_owned()
 }
 
 /// The person at the terminal.
@@ -186,5 +204,28 @@ struct AtTerminal {
 impl Person for AtTerminal {
     fn confirm(&self, question: &str) -> bool {
         self.list.suspended(|| person::agrees(question, &self.out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn results_read_well() {
+        assert_eq!(result_text(&json!("plain")), "plain");
+        assert_eq!(result_text(&json!({"text": "only"})), "only");
+        assert_eq!(result_text(&json!({"title": "T", "text": "a\nb\n"})), "title: T\ntext: |\n  a\n  b");
+    }
+
+    #[test]
+    fn missing_inputs_are_named_with_a_line_to_copy() {
+        let missing = [MissingInput { name: "a".into(), type_name: "A".into(), example: "--input 'A={}'".into() }];
+        let fault = missing_inputs(&missing, "w.yaml");
+        assert_eq!(
+            (fault.message.as_str(), fault.help[0].as_str()),
+            ("the input is missing: `a` (`A`)", "agent-run run w.yaml --input 'A={}'")
+        );
     }
 }

@@ -8,6 +8,8 @@ mod host;
 mod inputs;
 mod plan;
 mod render;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;

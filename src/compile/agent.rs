@@ -18,7 +18,7 @@ use crate::llm::ProviderConfig;
 use crate::program::{
     Agent, Condition, ConditionKind, Goal, Input, Limits, Number, OnError, PlannerKind, Retry, Written,
 };
-use crate::prompt::{Checked, Files, Scope, TemplatesBuilder, Ty, resolved_form, split_not};
+use crate::prompt::{Checked, Files, Position, Scope, TemplatesBuilder, Ty, check_expr, resolved_form, split_not};
 use crate::source::{FileId, Span};
 use crate::tool::Tool;
 use crate::value::{NoRules, Output, OutputKind, Tags, TypeId, TypeKind, Types, Validators};
@@ -251,7 +251,7 @@ impl<'a> AgentCx<'a> {
         let heads = self.heads;
         let mut infos: Vec<(Vec<TypeId>, IndexSet<String>)> = Vec::new();
         for decl in heads.visible.conditions.values() {
-            let (kind, types, named) = self.lower_condition(decl.name, decl.decl, defaults);
+            let (kind, types, named) = self.lower_condition(decl.decl, defaults);
             infos.push((types, named));
             self.conditions.push(Condition { name: decl.name.value.clone(), kind, mentions: Vec::new() });
         }
@@ -279,7 +279,6 @@ impl<'a> AgentCx<'a> {
 
     fn lower_condition(
         &mut self,
-        name: &Name,
         decl: &ConditionDecl,
         defaults: &Layers<'_>,
     ) -> (ConditionKind, Vec<TypeId>, IndexSet<String>) {
@@ -308,7 +307,6 @@ impl<'a> AgentCx<'a> {
             types.extend(inputs.iter().map(|input| input.type_id));
             return (ConditionKind::Expr(inputs, id), types, checked.conditions);
         }
-        self.unsupported(name.span, &format!("the prompted condition `{}`", name.value));
         let Some(prompt) = &record.prompt else { return none };
         let mut settings = self.settings(defaults, &scope);
         if let Some(llm) = &record.llm {
@@ -640,8 +638,10 @@ impl<'a> AgentCx<'a> {
             }
             return Some(Number::Fixed(value));
         }
-        let checked = self.strings.checked_expr(expr, scope)?;
-        let ty = checked.ty.unwrap_or(Ty::Any).defined();
+        self.strings.checked_expr(expr, scope)?;
+        // Where truth is asked for every expr is one; its own type shows where a value is.
+        let as_value = Scope { position: Position::Value, ..scope.clone() };
+        let ty = check_expr(self.types(), &as_value, &expr.0.value).ty.unwrap_or(Ty::Any).defined();
         if !check::actions::is_number(&ty) {
             let found = ty.describe(self.types());
             self.report(Diagnostic::error("wrong-type", expr.0.span, format!("expected a number, found {found}")));

@@ -19,7 +19,7 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
                 .help("add `achieves: …` to the action that ends it, or a section `goals`"),
         );
     }
-    if let Some(planner) = heads.own.planner.as_ref().filter(|planner| planner.r#type != PlannerKind::Goap) {
+    if let Some(planner) = heads.own.planner.as_ref().filter(|planner| planner.r#type == PlannerKind::Supervisor) {
         cx.unsupported(planner.place.0, &format!("`planner: {}`", planner.r#type.word()));
     }
     if let Some(chat) = &heads.own.chat {
@@ -32,9 +32,6 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
             let scope = cx.planning_scope(&scope);
             cx.strings.checked_expr(end, &scope);
         }
-    }
-    if let Some(concurrency) = heads.own.concurrency.filter(|count| count.get() > 1) {
-        cx.unsupported(agent.span, &format!("`concurrency: {concurrency}`"));
     }
     let unknown: Vec<_> = heads.own.keep.iter().filter(|name| heads.types.id(&name.value).is_none()).collect();
     for name in unknown {

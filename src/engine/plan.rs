@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::planning::{self, FactId, Outcome, Plan, Problem, State, Truth};
-use crate::process::facts;
 use crate::program::Agent;
 
 use super::{Engine, Input, RunOptions, StartError, inputs};
@@ -107,16 +106,7 @@ fn assumed_start(agent: &Arc<Agent>) -> State {
         true => agent.inputs.iter().filter(|input| !input.optional).cloned().collect(),
         false => agent.inputs.clone(),
     };
-    let inputs = if inputs.is_empty() { &agent.inputs } else { &inputs };
-    let mut state = State::all(agent.facts.len(), Truth::False);
-    for (at, fact) in agent.facts.iter().enumerate() {
-        if let crate::program::Fact::Has { type_id, .. } = fact
-            && inputs.iter().any(|input| agent.types.is_subtype(input.type_id, *type_id))
-        {
-            state.set(FactId(at as u32), Truth::True);
-        }
-    }
-    state
+    agent.assumed_start(if inputs.is_empty() { &agent.inputs } else { &inputs })
 }
 
 fn assume(agent: &Agent, state: &mut State, facts: &[String]) -> Result<(), StartError> {
@@ -207,13 +197,4 @@ fn steps(agent: &Agent, problem: &Problem<'_>, plan: &Plan) -> Vec<StepDocument>
 fn literal(problem: &Problem<'_>, fact: FactId, value: bool) -> String {
     let name = problem.domain.domain().fact_name(fact);
     if value { name.to_owned() } else { format!("not {name}") }
-}
-
-/// The facts of a process as they are, by their text; for `show` and tests.
-pub fn facts_of(process: &crate::process::Process) -> Vec<(String, Truth)> {
-    let facts = facts::read(&process.scope());
-    let domain = process.domain().domain();
-    (0..domain.fact_count() as u32)
-        .map(|at| (domain.fact_name(FactId(at)).to_owned(), facts.state.get(FactId(at))))
-        .collect()
 }

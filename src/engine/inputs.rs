@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::process::process::Given;
+use crate::process::run::Given;
 use crate::program::Agent;
 use crate::value::{Shape, Tags, TypeId, Valid, Violation};
 use crate::world::World;

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use crate::action::Failure;
 use crate::decl::workflow::PlannerKind;
 use crate::llm::{Script, Scripted};
-use crate::process::{AgentIndex, Core, Kill, Ledger, Observer, Process, RunSettings, process};
+use crate::process::{AgentIndex, Core, Kill, Ledger, Observer, Process, RunSettings, run};
 use crate::program::{Agent, Limits, Program};
 use crate::world::World;
 
@@ -164,17 +164,12 @@ impl Engine {
     }
 
     /// A process on objects that are validated already.
-    fn process(
-        &self,
-        agent: &Arc<Agent>,
-        given: Vec<process::Given>,
-        options: RunOptions,
-    ) -> Result<Process, StartError> {
+    fn process(&self, agent: &Arc<Agent>, given: Vec<run::Given>, options: RunOptions) -> Result<Process, StartError> {
         let returns = match &options.returns {
             Some(name) => Some(type_named(agent, name)?),
             None => None,
         };
-        let start = process::Start { given, goal: options.goal.clone(), returns, planner: options.planner };
+        let start = run::Start { given, goal: options.goal.clone(), returns, planner: options.planner };
         let core = self.core(agent, options)?;
         Process::new(core, start).map_err(|failure: Failure| StartError::BadOption(failure.message))
     }

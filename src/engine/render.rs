@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::llm::{Message, Part, Role};
-use crate::process::process::Given;
+use crate::process::run::Given;
 use crate::process::{ActionContext, llm_call};
 use crate::value::Shape;
 

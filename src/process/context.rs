@@ -21,7 +21,7 @@ use super::document::{LlmNote, Status, ToolNote};
 use super::event::What;
 use super::ledger::Ledger;
 use super::llm_call::{self, millis};
-use super::process::{Given, Process, Start};
+use super::run::{Given, Process, Start};
 use super::scope::Scope;
 
 /// What the calls of one action left behind.

@@ -4,7 +4,7 @@ use crate::decl::workflow::PlannerKind;
 use crate::planning::{self, FactId, Outcome, Plan, Problem, Supplier};
 
 use super::facts::{self, Facts};
-use super::process::Process;
+use super::run::Process;
 use super::scope::Scope;
 
 /// What was seen at the beginning of a round.

@@ -16,7 +16,7 @@ pub mod index;
 pub mod kill;
 pub mod ledger;
 pub mod llm_call;
-pub mod process;
+pub mod run;
 pub mod scope;
 
 mod act;
@@ -33,5 +33,5 @@ pub use host::{Host, Observer, RunSettings};
 pub use index::AgentIndex;
 pub use kill::Kill;
 pub use ledger::{Ledger, Used};
-pub use process::{Process, Start};
+pub use run::{Given, Process, Start};
 pub use scope::{Marks, Scope};

@@ -12,7 +12,7 @@ use super::act::Performed;
 use super::blackboard::Bound;
 use super::document::{Ending, HistoryEntry, Status, Typed};
 use super::event::What;
-use super::process::Process;
+use super::run::Process;
 
 impl Process {
     /// Records an action that was performed.

@@ -87,6 +87,9 @@ fn string(value: &Value) -> Result<Value, Error> {
     if value.as_str().is_some() {
         return Ok(value.clone());
     }
+    if value.is_undefined() {
+        return Err(Error::from(ErrorKind::UndefinedError));
+    }
     let mut out = Limited { text: String::new(), left: TEXT_MAX };
     text::write_text(&mut out, value)?;
     Ok(Value::from(out.text))

@@ -7,6 +7,7 @@
 
 pub mod ast;
 pub mod check;
+mod concat;
 pub mod data;
 pub mod error;
 pub mod files;

@@ -1,6 +1,7 @@
 //! The run-time half: all templates and exprs of a program, compiled once, rendered and evaluated by id.
 
 use super::ast;
+use super::concat::{self, Insertions};
 use super::error::RenderError;
 use super::files::Files;
 use super::filters;
@@ -71,6 +72,8 @@ pub struct Templates {
     templates: Vec<Template>,
     exprs: Vec<Expr>,
     computed: IndexMap<(TypeId, String), ExprId>,
+    /// What was put into the texts before they were compiled, by their names in the environment.
+    insertions: IndexMap<String, Insertions>,
 }
 
 /// Collects what a program's texts need, then [`TemplatesBuilder::build`]s them.
@@ -81,6 +84,7 @@ pub struct TemplatesBuilder {
     templates: IndexMap<String, ()>,
     exprs: IndexMap<String, Option<Kleene<ExprId>>>,
     computed: IndexMap<(TypeId, String), ExprId>,
+    insertions: IndexMap<String, Insertions>,
 }
 
 impl TemplatesBuilder {
@@ -93,6 +97,7 @@ impl TemplatesBuilder {
             templates: IndexMap::new(),
             exprs: IndexMap::new(),
             computed: IndexMap::new(),
+            insertions: IndexMap::new(),
         };
         for (id, def) in types.iter() {
             let TypeKind::Object(object) = &def.kind else { continue };
@@ -109,10 +114,15 @@ impl TemplatesBuilder {
     /// template that draws it in fails when it is rendered (the static check has reported it).
     pub fn file(&mut self, name: &str, source: &str) {
         self.files.insert(name, source);
-        if ast::parse_template(source).is_ok() {
+        if let Ok(stmts) = ast::parse_template(source) {
             // It parses, so it can be added; a name can be any text.
-            drop(self.env.add_template_owned(name.to_owned(), source.to_owned()));
+            drop(self.add(name.to_owned(), concat::template(source, &stmts)));
         }
+    }
+
+    fn add(&mut self, name: String, (source, insertions): (String, Insertions)) -> Result<(), Error> {
+        self.insertions.insert(name.clone(), insertions);
+        self.env.add_template_owned(name, source)
     }
 
     /// Adds several files.
@@ -131,9 +141,9 @@ impl TemplatesBuilder {
         if let Some(index) = self.templates.get_index_of(source) {
             return Ok(TemplateId(index as u32));
         }
-        ast::parse_template(source)?;
+        let stmts = ast::parse_template(source)?;
         let name = format!("{TEXT}{}", self.templates.len());
-        let added = self.env.add_template_owned(name, source.to_owned());
+        let added = self.add(name, concat::template(source, &stmts));
         added.map_err(|error| super::syntax::fault(source, &error, false))?;
         let (index, _) = self.templates.insert_full(source.to_owned(), ());
         Ok(TemplateId(index as u32))
@@ -157,15 +167,15 @@ impl TemplatesBuilder {
         if let Some(index) = self.exprs.get_index_of(source) {
             return Ok(ExprId(index as u32));
         }
-        ast::parse_expr(source).map_err(moved)?;
+        let parsed = ast::parse_expr(source).map_err(moved)?;
         let kleene = match truth::split(source) {
             // Parentheses may have gone.
             Kleene::Leaf(_) => None,
             split => Some(self.leaves(source, &split).map_err(moved)?),
         };
         let (index, _) = self.exprs.insert_full(source.to_owned(), kleene);
-        let wrapped = format!("{{{{ {source} }}}}");
-        let added = self.env.add_template_owned(format!("{EXPR}{index}"), wrapped);
+        let (text, insertions) = concat::expr(source, &parsed);
+        let added = self.add(format!("{EXPR}{index}"), (format!("{{{{ {text} }}}}"), insertions));
         added.map_err(|error| moved(super::syntax::fault(source, &error, true)))?;
         Ok(ExprId(index as u32))
     }
@@ -195,7 +205,8 @@ impl TemplatesBuilder {
         };
         let templates = self.templates.into_keys().enumerate().map(template).collect();
         let exprs = self.exprs.into_iter().enumerate().map(expr).collect();
-        Arc::new(Templates { env: self.env, types: self.types, files, templates, exprs, computed: self.computed })
+        let (env, types, computed, insertions) = (self.env, self.types, self.computed, self.insertions);
+        Arc::new(Templates { env, types, files, templates, exprs, computed, insertions })
     }
 }
 
@@ -418,7 +429,9 @@ impl Templates {
         }
         let offset = if is_own { offset } else { 0 };
         if let Some(range) = cause.range().or_else(|| error.range()) {
-            let range = range.start.saturating_sub(offset)..range.end.saturating_sub(offset).min(text.len());
+            let range = range.start.saturating_sub(offset)..range.end.saturating_sub(offset);
+            let range = self.insertions.get(name).map_or(range.clone(), |insertions| insertions.original(range));
+            let range = range.start.min(text.len())..range.end.min(text.len());
             let range = ast::whole(text, &range, offset > 0);
             if let Some(excerpt) = text.get(range.clone()) {
                 out.excerpt = Some(excerpt.to_owned()).filter(|excerpt| !excerpt.trim().is_empty());

@@ -117,6 +117,7 @@ fn text_is_rendered() {
         ("{{ {'a': [1]} | tojson(indent=2) }}", "{\n  \"a\": [\n    1\n  ]\n}"),
         ("{{ [1, true, 'x'] | join(', ') }} {{ news.stories | join('+', attribute='title') }}", "1, true, x T1+T2"),
         ("{{ order.id ~ order.home ~ order.tags }}", r#"A1{"street": "S"}["x", "y"]"#),
+        ("{{ 'f: ' ~ flag ~ (not flag) ~ [true, 1] ~ ('y' if not flag) }}", "f: truefalse[true, 1]"),
         ("{{ ', '.join(order.tags) }} {{ order.id.lower() }} {{ order.extra.get('k') }}", "x, y a1 v"),
         (
             "{{ last('Order').id }} {{ count('Order') }} {{ has('Story') }} {{ ran('find_news') }} {{ now() }}",
@@ -146,7 +147,10 @@ fn what_is_missing_is_never_an_empty_string() {
         ("{{ order.note | upper }}", "order.note | upper"),
         ("{% for x in missing %}{% endfor %}", "missing"),
         ("{{ [order.note] }}", "[order.note]"),
-        ("{{ 'a' ~ missing }}", "'a' ~ missing"),
+        ("{{ 'a' ~ missing }}", "missing"),
+        ("{{ flag ~ 'a' ~ order.note }} {{ flag ~ 'b' }}", "order.note"),
+        ("{{ 'a' ~ nothing }}", "nothing"),
+        ("{{ flag ~ 'a' }}{{ order.days + 'x' }}", "order.days + 'x'"),
         ("{{ order.days + 'x' }}", "order.days + 'x'"),
     ] {
         let error = render(text).unwrap_err();

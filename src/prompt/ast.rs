@@ -255,18 +255,26 @@ pub fn parse_template(text: &str) -> Result<Vec<Stmt>, SyntaxFault> {
     let root = parse_with_whitespace(text).map_err(|error| syntax::fault(text, &error, false))?;
     let mj::Stmt::Template(template) = &root else { return Ok(Vec::new()) };
     let stmts = Convert { text }.stmts(&template.children);
-    if text.contains("cycle") {
-        let mut empty = None;
-        walk(&stmts, &mut |node| {
-            if let Node::Expr(expr) = node {
-                empty = empty.take().or_else(|| empty_cycle(expr));
-            }
-        });
-        if let Some(span) = empty {
-            return Err(syntax::empty_cycle(text, span));
-        }
+    if text.contains("cycle") || text.contains("import") {
+        refuse_panics(text, &stmts)?;
     }
     Ok(stmts)
+}
+
+/// Refuses what minijinja's parser lets through and its compiler or its loops panic at.
+fn refuse_panics(text: &str, stmts: &[Stmt]) -> Result<(), SyntaxFault> {
+    let mut found = None;
+    walk(stmts, &mut |node| {
+        let fault = || match node {
+            Node::Expr(expr) => empty_cycle(expr).map(|span| syntax::empty_cycle(text, span)),
+            Node::Stmt(Stmt { kind: StmtKind::Import(_, name), .. }) if !matches!(name.kind, ExprKind::Var(_)) => {
+                Some(syntax::import_target(text, name.span.clone()))
+            }
+            Node::Stmt(_) => None,
+        };
+        found = found.take().or_else(fault);
+    });
+    found.map_or(Ok(()), Err)
 }
 
 /// A `loop.cycle()` without a value: minijinja divides by their number.

@@ -139,6 +139,12 @@ pub(super) fn empty_cycle(text: &str, range: Span) -> SyntaxFault {
         .help("give the values: `loop.cycle(\"odd\", \"even\")`")
 }
 
+/// An `import … as` something that is not a name.
+pub(super) fn import_target(text: &str, range: Span) -> SyntaxFault {
+    SyntaxFault::new(text, range, "an imported file is given a name", false)
+        .help("write `{% import \"file.jinja\" as name %}`")
+}
+
 /// What minijinja says of a text, as a fault with its likely cure.
 pub(super) fn fault(text: &str, error: &minijinja::Error, in_expr: bool) -> SyntaxFault {
     let range = error.range().unwrap_or(0..text.len());

@@ -237,6 +237,8 @@ fn nothing_runs_for_ever_or_without_bound() {
     let mut builder = builder();
     assert!(builder.template("{% for x in [1] %}{{ loop.cycle() }}{% endfor %}").is_err());
     assert!(builder.template("{% for x in [1] %}{{ loop.cycle(*[]) }}{% endfor %}").is_err());
+    assert!(builder.template("{% import 'macros.jinja' as 1 %}").is_err());
+    assert!(builder.template("{% import 'macros.jinja' as a ~ b %}").is_err());
     for name in ["../secret", "/etc/passwd", "a/../a/head.jinja"] {
         assert!(render(&format!("{{% include '{name}' %}}")).is_err(), "{name}");
     }

@@ -32,6 +32,21 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     }
 }
 
+/// What to say to a name that is not known: what it was probably meant to be, or all there are.
+///
+/// `what` names them all, as in ``the goals are `a`, `b` ``.
+pub fn near_or_all<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, what: &str) -> String {
+    let all: Vec<&str> = candidates.into_iter().collect();
+    if let Some(help) = did_you_mean(name, all.iter().copied()) {
+        return help;
+    }
+    let listed: Vec<String> = all.iter().map(|name| format!("`{name}`")).collect();
+    match listed.is_empty() {
+        true => format!("{what}: none"),
+        false => format!("{what} are {}", listed.join(", ")),
+    }
+}
+
 /// What a name is compared by: lower case without separators.
 fn normal(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '_' | '-' | ' ' | '.')).flat_map(char::to_lowercase).collect()
@@ -73,6 +88,13 @@ fn similarity(name: &str, candidate: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unknown_name_gets_the_nearest_or_all() {
+        assert_eq!(near_or_all("lasst", ["first", "last"], "its goals"), "did you mean `last`?");
+        assert_eq!(near_or_all("zzz", ["first", "last"], "its goals"), "its goals are `first`, `last`");
+        assert_eq!(near_or_all("zzz", [], "its goals"), "its goals: none");
+    }
 
     #[test]
     fn typing_errors_are_recognised_best_first() {

@@ -44,14 +44,18 @@ impl Inner {
 
     fn build(&self, name: &str) -> Result<Arc<dyn Llm>, String> {
         let Some(config) = self.program.providers.get(name) else {
-            let names: Vec<&str> = self.program.providers.keys().map(String::as_str).collect();
-            let near = crate::diag::suggest::nearest(name, names.iter().copied());
-            let help = match near.first() {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the providers are {}", crate::decl::read::listed(&names)),
-            };
+            let names = self.program.providers.keys().map(String::as_str);
+            let help = crate::diag::suggest::near_or_all(name, names, "the providers");
             return Err(format!("there is no provider `{name}`; {help}"));
         };
+        let unset =
+            self.program.missing_env.iter().find(|missing| missing.section == "providers" && missing.name == name);
+        if let Some(missing) = unset {
+            return Err(format!(
+                "the provider `{name}` needs the environment variable `{}`, which is not set ({})",
+                missing.variable, missing.place
+            ));
+        }
         let mut config = config.clone();
         if let (None, Some(script)) = (&config.script, self.program.scripts.get(name)) {
             let script = Script::from_value(script).map_err(|errors| {

@@ -140,11 +140,7 @@ impl Engine {
         found.cloned().ok_or_else(|| {
             let name = name.unwrap_or_default();
             let names: Vec<&str> = program.agents.iter().map(|agent| agent.name.as_str()).collect();
-            let near = crate::diag::suggest::nearest(name, names.iter().copied());
-            let help = match near.first() {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the agents are {}", crate::decl::read::listed(&names)),
-            };
+            let help = crate::diag::suggest::near_or_all(name, names, "the agents");
             StartError::UnknownAgent { name: name.to_owned(), help }
         })
     }
@@ -210,11 +206,7 @@ impl LimitOptions {
 /// The type of this name.
 fn type_named(agent: &Agent, name: &str) -> Result<crate::value::TypeId, StartError> {
     agent.types.id(name).ok_or_else(|| {
-        let near = crate::diag::suggest::nearest(name, agent.types.names());
-        let help = match near.first() {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("the types are {}", crate::decl::read::listed(&agent.types.names().collect::<Vec<_>>())),
-        };
+        let help = crate::diag::suggest::near_or_all(name, agent.types.names(), "its types");
         StartError::BadOption(format!("the agent `{}` has no type `{name}`; {help}", agent.name))
     })
 }
@@ -232,12 +224,8 @@ fn config_with(agent: &Agent, entries: &IndexMap<String, Value>) -> Result<Map<S
         match place {
             Some(place) => *place = value.clone(),
             None => {
-                let names: Vec<&str> = agent.config.keys().map(String::as_str).collect();
-                let near = crate::diag::suggest::nearest(first, names.iter().copied());
-                let help = match near.first() {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("its entries are {}", crate::decl::read::listed(&names)),
-                };
+                let names = agent.config.keys().map(String::as_str);
+                let help = crate::diag::suggest::near_or_all(first, names, "its entries");
                 let message = format!("the `config` of the agent `{}` has no entry `{key}`; {help}", agent.name);
                 return Err(StartError::BadOption(message));
             }

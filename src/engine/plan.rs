@@ -117,11 +117,7 @@ fn assume(agent: &Agent, state: &mut State, facts: &[String]) -> Result<(), Star
             None => (written.trim(), true),
         };
         let Some(fact) = domain.fact_id(name) else {
-            let near = crate::diag::suggest::nearest(name, domain.facts());
-            let help = match near.first() {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("its facts are {}", crate::decl::read::listed(&domain.facts().collect::<Vec<_>>())),
-            };
+            let help = crate::diag::suggest::near_or_all(name, domain.facts(), "its facts");
             return Err(StartError::BadOption(format!("the domain of `{}` has no fact `{name}`; {help}", agent.name)));
         };
         state.set(fact, Truth::known(value));
@@ -133,12 +129,8 @@ fn excluded(agent: &Agent, names: &[String]) -> Result<Vec<usize>, StartError> {
     let mut operators = Vec::new();
     for name in names {
         let Some(action) = agent.actions.iter().position(|action| action.name == *name) else {
-            let all: Vec<&str> = agent.actions.iter().map(|action| action.name.as_str()).collect();
-            let near = crate::diag::suggest::nearest(name, all.iter().copied());
-            let help = match near.first() {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("its actions are {}", crate::decl::read::listed(&all)),
-            };
+            let all = agent.actions.iter().map(|action| action.name.as_str());
+            let help = crate::diag::suggest::near_or_all(name, all, "its actions");
             return Err(StartError::BadOption(format!("the agent `{}` has no action `{name}`; {help}", agent.name)));
         };
         let of = agent.operators.iter().enumerate().filter(|(_, of)| **of == action);

@@ -53,12 +53,8 @@ impl Engine {
     ) -> Result<RenderDocument, StartError> {
         let agent = self.agent(Some(agent))?;
         let Some(declared) = agent.actions.iter().find(|declared| declared.name == action) else {
-            let names: Vec<&str> = agent.actions.iter().map(|action| action.name.as_str()).collect();
-            let near = crate::diag::suggest::nearest(action, names.iter().copied());
-            let help = match near.first() {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("its actions are {}", crate::decl::read::listed(&names)),
-            };
+            let names = agent.actions.iter().map(|action| action.name.as_str());
+            let help = crate::diag::suggest::near_or_all(action, names, "its actions");
             return Err(StartError::BadOption(format!("the agent `{}` has no action `{action}`; {help}", agent.name)));
         };
         let mut objects = inputs::given(&agent, given, self.inner.world.as_ref())?;

@@ -187,6 +187,9 @@ impl Context for ActionContext {
         let Some((agent, index)) = self.core.host.agent(agent) else {
             return Err(Failure::new(FailureKind::Error, format!("there is no agent `{agent}`")));
         };
+        if let Some(what) = agent.unsupported.first() {
+            return Err(Failure::new(FailureKind::Error, format!("the agent `{}`: {what}", agent.name)));
+        }
         let depth = self.core.depth + 1;
         if depth > self.core.ledger.limits().depth {
             let most = self.core.ledger.limits().depth;

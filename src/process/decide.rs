@@ -153,8 +153,10 @@ impl Process {
                 return Decision::Ask(*condition);
             }
         }
-        let names: Vec<&str> = plan.hangs_on().iter().map(|(fact, _)| self.domain.domain().fact_name(*fact)).collect();
-        Decision::Stuck(format!("every plan begins with what is not known: {}", crate::decl::read::listed(&names)))
+        let domain = self.domain.domain();
+        let names: Vec<String> =
+            plan.hangs_on().iter().map(|(fact, _)| format!("`{}`", domain.fact_name(*fact))).collect();
+        Decision::Stuck(format!("every plan begins with what is not known: {}", names.join(", ")))
     }
 
     /// The steps that can run now: the first, and under `concurrency` others that depend on no step of the plan.

@@ -129,12 +129,8 @@ impl Process {
     fn choose_goals(&mut self, goal: Option<&str>, returns: Option<TypeId>) -> Result<(), Failure> {
         if let Some(name) = goal {
             let Some(index) = self.goals.iter().position(|goal| goal.name == name) else {
-                let names: Vec<&str> = self.goals.iter().map(|goal| goal.name.as_str()).collect();
-                let near = crate::diag::suggest::nearest(name, names.iter().copied());
-                let help = match near.first() {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("its goals are {}", crate::decl::read::listed(&names)),
-                };
+                let names = self.goals.iter().map(|goal| goal.name.as_str());
+                let help = crate::diag::suggest::near_or_all(name, names, "its goals");
                 let message = format!("the agent `{}` has no goal `{name}`; {help}", self.core.agent.name);
                 return Err(Failure::new(FailureKind::Error, message));
             };
@@ -362,10 +358,12 @@ impl Process {
                 cost_usd: used.cost_usd,
             },
             waiting: None,
-            failure: self.failure.as_ref().map(|(action, failure)| FailureNote {
-                action: action.clone(),
-                kind: failure.kind.word().to_owned(),
-                message: failure.message.clone(),
+            failure: self.failure.as_ref().filter(|_| self.status != Status::Killed).map(|(action, failure)| {
+                FailureNote {
+                    action: action.clone(),
+                    kind: failure.kind.word().to_owned(),
+                    message: failure.message.clone(),
+                }
             }),
         }
     }

@@ -1,11 +1,15 @@
 //! What actions do to the blackboard, failures, retries and limits.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::{Case, Input, failure, output, ran};
+use crate::action::{Body, Context, Failure};
+use crate::engine::Engine;
 use crate::process::{Status, What};
+use crate::world::MemoryWorld;
 
 #[tokio::test]
 async fn clear_blackboard_leaves_the_output_and_kept_types() {
@@ -287,4 +291,43 @@ goals: {done: {output: Story}}
     .await;
     assert_eq!((document.status, failure(&document).0), (Status::Terminated, "limit".to_owned()));
     assert!(failure(&document).1.contains("8 nested processes"), "{:?}", document.failure);
+}
+
+/// A body with a bug.
+#[derive(Debug)]
+struct Bug;
+
+#[async_trait::async_trait]
+impl Body for Bug {
+    fn kind(&self) -> &'static str {
+        "bug"
+    }
+
+    async fn perform(&self, _: &dyn Context) -> Result<serde_json::Value, Failure> {
+        panic!("index out of bounds")
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_a_body_is_a_failure_of_that_action_alone() {
+    let workflow = "agent: bug
+types: {Story: string}
+inputs: UserInput
+actions:
+  first: {inputs: UserInput, output: Story, cost: 0.1, set: never}
+  second: {inputs: UserInput, output: Story, cost: 0.2, set: told}
+goals: {told: {output: Story}}
+";
+    let case = Case::new(workflow);
+    let mut program = Arc::try_unwrap(case.program()).expect("the only owner");
+    let agent = Arc::get_mut(&mut program.agents[0]).expect("the only owner");
+    agent.actions[0].body = Arc::new(Bug);
+    let engine = Engine::new(Arc::new(program), Arc::new(MemoryWorld::new()));
+    let mut process = engine.start("bug", case.inputs.clone(), case.options.clone()).unwrap();
+    process.run().await;
+    let document = process.document();
+    assert_eq!(
+        (ran(&document), output(&document)),
+        (vec!["first failed".to_owned(), "second".to_owned()], json!("told"))
+    );
 }

@@ -15,6 +15,7 @@ use crate::compile::{Entry, compile};
 use crate::diag::Severity;
 use crate::llm::Script;
 use crate::process::{Document, Event};
+use crate::program::Program;
 use crate::world::MemoryWorld;
 
 /// A workflow with its script and options, run to its end.
@@ -60,8 +61,18 @@ impl Case {
 
     /// The engine of the compiled files, and the name of its first agent.
     pub(super) fn engine(&self) -> (Engine, String) {
-        let files = self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
-        let world = MemoryWorld::with_files(files);
+        let program = self.program();
+        let name = program.agents[0].name.clone();
+        (Engine::new(program, Arc::new(self.world())), name)
+    }
+
+    fn world(&self) -> MemoryWorld {
+        MemoryWorld::with_files(self.files.iter().map(|(path, text)| (path.as_str(), text.as_str())))
+    }
+
+    /// The compiled files.
+    pub(super) fn program(&self) -> Arc<Program> {
+        let world = self.world();
         let compiled = compile(&world, Entry::File("workflows/test.yaml".into()));
         let errors: Vec<String> = compiled
             .diagnostics
@@ -69,9 +80,7 @@ impl Case {
             .filter(|found| found.severity == Severity::Error)
             .map(|found| format!("{}: {}", found.code, found.message))
             .collect();
-        let program = compiled.program.unwrap_or_else(|| panic!("does not compile: {errors:#?}"));
-        let name = program.agents[0].name.clone();
-        (Engine::new(program, Arc::new(world)), name)
+        compiled.program.unwrap_or_else(|| panic!("does not compile: {errors:#?}"))
     }
 
     /// Runs to the end.

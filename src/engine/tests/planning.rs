@@ -178,6 +178,22 @@ goals: {told: {output: Story}}
 }
 
 #[tokio::test]
+async fn a_trigger_is_not_pulled_twice_by_one_object() {
+    let document = Case::new(
+        "agent: once
+planner: utility
+types: {Log: string}
+inputs: UserInput
+actions:
+  heard: {trigger: UserInput, inputs: UserInput, value: 0.5, set: null}
+",
+    )
+    .run()
+    .await;
+    assert_eq!((document.status, ran(&document)), (Status::Completed, vec!["heard".to_owned()]));
+}
+
+#[tokio::test]
 async fn the_run_can_be_for_one_goal_or_one_type() {
     let workflow = "agent: goals
 types: {A: string, B: string, C: string}

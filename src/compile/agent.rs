@@ -638,10 +638,8 @@ impl<'a> AgentCx<'a> {
             }
             return Some(Number::Fixed(value));
         }
-        self.strings.checked_expr(expr, scope)?;
-        // Where truth is asked for every expr is one; its own type shows where a value is.
-        let as_value = Scope { position: Position::Value, ..scope.clone() };
-        let ty = check_expr(self.types(), &as_value, &expr.0.value).ty.unwrap_or(Ty::Any).defined();
+        let checked = self.strings.value_expr(expr, scope)?;
+        let ty = checked.ty.unwrap_or(Ty::Any).defined();
         if !check::actions::is_number(&ty) {
             let found = ty.describe(self.types());
             self.report(Diagnostic::error("wrong-type", expr.0.span, format!("expected a number, found {found}")));

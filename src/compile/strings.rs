@@ -4,7 +4,7 @@ use indexmap::{IndexMap, IndexSet};
 use serde_json::Value;
 
 use crate::decl::{Data as WrittenData, Expr};
-use crate::diag::{Diagnostic, Related, suggest};
+use crate::diag::{Diagnostic, Related, Severity, suggest};
 use crate::prompt::{
     self, Checked, Data, ExprId, Files, Finding, Position, Scope, TemplateId, TemplatesBuilder, Ty, assignable,
     check_data, check_expr, check_template,
@@ -61,6 +61,16 @@ impl Strings<'_> {
     /// Checks an expr and tells what it mentions; `None` when it is wrong.
     pub(crate) fn checked_expr(&mut self, expr: &Expr, scope: &Scope) -> Option<Checked> {
         let checked = check_expr(&self.types, scope, &expr.0.value);
+        self.take(&checked, Where::Text(&expr.0))?;
+        Some(checked)
+    }
+
+    /// Checks an expr whose value counts, and where a missing object is no mistake: a cost is not asked for before its
+    /// action could run.
+    pub(crate) fn value_expr(&mut self, expr: &Expr, scope: &Scope) -> Option<Checked> {
+        let scope = Scope { position: Position::Value, ..scope.clone() };
+        let mut checked = check_expr(&self.types, &scope, &expr.0.value);
+        checked.findings.retain(|finding| finding.severity == Severity::Error);
         self.take(&checked, Where::Text(&expr.0))?;
         Some(checked)
     }

@@ -28,9 +28,29 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
         }
         // Other mistakes of the types show up here again, in words that help less.
         let sound = cx.strings.findings.iter().all(|finding| finding.severity == Severity::Warning);
-        if let (true, Err(message)) = (sound, check_schema(&schema_of_type(&heads.types, id))) {
+        if sound && has_keywords(decl.decl)
+            && let Err(message) = check_schema(&schema_of_type(&heads.types, id))
+        {
             cx.report(Diagnostic::error("bad-schema", decl.name.span, message));
         }
+    }
+}
+
+/// Whether a type has annotations of JSON Schema, which may be wrong; without any its schema is right by construction.
+fn has_keywords(decl: &TypeDecl) -> bool {
+    fn expr(of: &TypeExpr) -> bool {
+        let own = of.annotations.iter().any(|(name, _)| !["description", "default"].contains(&name.value.as_str()));
+        own || match &of.kind {
+            TypeExprKind::List(inner) | TypeExprKind::Map(inner) => expr(inner),
+            TypeExprKind::OneOf(members) => members.iter().any(expr),
+            TypeExprKind::Fields(object) => object.fields.iter().any(|field| expr(&field.of)),
+            TypeExprKind::Name(_) | TypeExprKind::Enum(_) => false,
+        }
+    }
+    match &decl.kind {
+        TypeDeclKind::Object(object) => object.fields.iter().any(|field| expr(&field.of)),
+        TypeDeclKind::Alias(of) => expr(of),
+        TypeDeclKind::Enum(_) | TypeDeclKind::Union(_) | TypeDeclKind::Schema(_) => false,
     }
 }
 

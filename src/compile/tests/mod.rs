@@ -3,13 +3,14 @@
 mod domain;
 mod findings;
 mod pages;
+mod robust;
 
 use super::*;
 use crate::planning::{Problem, plan};
 use crate::program::Agent;
 use crate::world::MemoryWorld;
 
-pub(super) const STAR_NEWS: &str = r#"agent: star-news-finder
+pub(crate) const STAR_NEWS: &str = r#"agent: star-news-finder
 description: Finds news that matters to a person, by their star sign
 inputs: UserInput
 config: {story_count: 3}

@@ -16,9 +16,9 @@ use crate::decl::{Expr, Name, ReadCx};
 use crate::diag::{Diagnostic, suggest};
 use crate::llm::ProviderConfig;
 use crate::program::{
-    Agent, Condition, ConditionKind, Goal, Input, Limits, Number, OnError, PlannerKind, Retry, Written,
+    Agent, Condition, ConditionKind, Goal, Input, Limits, MissingEnv, Number, OnError, PlannerKind, Retry, Written,
 };
-use crate::prompt::{Checked, Files, Position, Scope, TemplatesBuilder, Ty, check_expr, resolved_form, split_not};
+use crate::prompt::{Checked, Files, Scope, Templates, TemplatesBuilder, Ty, resolved_form, split_not};
 use crate::source::{FileId, Span};
 use crate::tool::Tool;
 use crate::value::{NoRules, Output, OutputKind, Tags, TypeId, TypeKind, Types, Validators};
@@ -51,6 +51,7 @@ pub(crate) struct AgentOutcome {
     pub(crate) findings: Vec<Diagnostic>,
     pub(crate) read: Vec<PathBuf>,
     pub(crate) used_templates: IndexSet<String>,
+    pub(crate) missing_env: Vec<MissingEnv>,
     pub(crate) counts: Counts,
 }
 
@@ -82,6 +83,7 @@ pub(crate) struct AgentCx<'a> {
     exprs: Vec<ExprFact>,
     pub(crate) tools: IndexMap<String, Arc<Tool>>,
     unsupported: Vec<String>,
+    missing_env: Vec<MissingEnv>,
     read_errors: &'a [Span],
     pub(crate) read: Vec<PathBuf>,
     pub(crate) validators: Validators,
@@ -136,8 +138,7 @@ struct Goals {
 impl<'a> AgentCx<'a> {
     fn new(shared: &Shared<'a>, heads: &'a Heads<'a>) -> AgentCx<'a> {
         let types = Arc::clone(&heads.types);
-        let mut builder = TemplatesBuilder::new(Arc::clone(&types));
-        builder.files(shared.files);
+        let builder = Some(TemplatesBuilder::new(Arc::clone(&types)));
         let config: Map<String, Value> =
             heads.visible.config.values().map(|decl| (decl.name.value.clone(), decl.decl.value())).collect();
         let members = config.iter().map(|(key, value)| (key.clone(), config_ty(value)));
@@ -156,6 +157,7 @@ impl<'a> AgentCx<'a> {
             exprs: Vec::new(),
             tools: IndexMap::new(),
             unsupported: Vec::new(),
+            missing_env: Vec::new(),
             read_errors: shared.read_errors,
             read: Vec::new(),
             validators: Validators::new(Arc::clone(&types)),
@@ -200,6 +202,14 @@ impl<'a> AgentCx<'a> {
 
     /// Notes an environment variable that is not set: `check` warns, and what needs it does not run.
     pub(crate) fn missing_env(&mut self, variable: &str, span: Span) {
+        let source = self.loaded.sources.get(span.file);
+        let (line, column) = source.line_column(span.start);
+        self.missing_env.push(MissingEnv {
+            section: "agent".to_owned(),
+            name: self.heads.own.agent.as_ref().map(|name| name.value.clone()).unwrap_or_default(),
+            variable: variable.to_owned(),
+            place: format!("{}:{line}:{column}", source.path()),
+        });
         self.report(super::providers::missing_env(variable, span));
     }
 
@@ -324,7 +334,7 @@ impl<'a> AgentCx<'a> {
 
     fn condition_expr(&mut self, expr: &Expr, scope: &Scope) -> Option<(Checked, crate::prompt::ExprId)> {
         let checked = self.strings.checked_expr(expr, scope)?;
-        let id = self.strings.builder.expr(&expr.0.value).ok()?;
+        let id = self.strings.compiled(&expr.0.value)?;
         Some((checked, id))
     }
 
@@ -587,7 +597,7 @@ impl<'a> AgentCx<'a> {
         if let Some(at) = condition.filter(|_| !scope.vars.contains_key(text)) {
             return Some(Requirement { test: Test::Condition(at), holds, needs: Vec::new() });
         }
-        let id = self.strings.builder.expr(text).ok()?;
+        let id = self.strings.compiled(text)?;
         let form = resolved_form(self.types(), scope, text);
         // With an input of its own name the whole of the action's inputs is bound, because each takes an object of its own.
         let names = |input: &Input| checked.mentions.contains(&input.name) || checked.guarded.contains(&input.name);
@@ -645,7 +655,7 @@ impl<'a> AgentCx<'a> {
             self.report(Diagnostic::error("wrong-type", expr.0.span, format!("expected a number, found {found}")));
             return None;
         }
-        self.strings.builder.expr(&expr.0.value).ok().map(Number::Expr)
+        self.strings.compiled(&expr.0.value).map(Number::Expr)
     }
 
     fn hidden(&mut self, name: &Name, head: &ActionHead<'_>) -> Option<usize> {
@@ -756,7 +766,8 @@ impl<'a> AgentCx<'a> {
                 Ok(domain) => {
                     let written = self.written();
                     let rules = self.rules();
-                    let AgentCx { strings, heads, config, conditions, tools, .. } = &mut self;
+                    let templates = self.templates();
+                    let AgentCx { heads, config, conditions, tools, .. } = &mut self;
                     agent = Some(Agent {
                         name: name.value.clone(),
                         description: heads.own.description.as_ref().map(|text| text.0.value.clone()),
@@ -764,11 +775,7 @@ impl<'a> AgentCx<'a> {
                         file: module.path.clone(),
                         types: Arc::clone(&heads.types),
                         validators: Validators::new(Arc::clone(&heads.types)),
-                        templates: std::mem::replace(
-                            &mut strings.builder,
-                            TemplatesBuilder::new(Arc::clone(&heads.types)),
-                        )
-                        .build(),
+                        templates,
                         rules,
                         config: std::mem::take(config),
                         inputs: heads.inputs.clone(),
@@ -803,8 +810,19 @@ impl<'a> AgentCx<'a> {
             findings: self.strings.findings,
             read: self.read,
             used_templates: self.strings.used,
+            missing_env: self.missing_env,
             counts,
         }
+    }
+
+    /// All templates and exprs, with the files that they draw in.
+    fn templates(&mut self) -> Arc<Templates> {
+        let builder = self.strings.builder.take();
+        let mut builder = builder.unwrap_or_else(|| TemplatesBuilder::new(Arc::clone(&self.heads.types)));
+        for name in &self.strings.used {
+            builder.file(name, self.strings.files.source(name).unwrap_or_default());
+        }
+        builder.build()
     }
 
     /// The rules of all types, compiled, by their text.
@@ -815,7 +833,7 @@ impl<'a> AgentCx<'a> {
             _ => None,
         });
         let checks = objects.flat_map(|object| object.rules.iter().map(|rule| &rule.check));
-        checks.filter_map(|check| Some((check.clone(), self.strings.builder.expr(check).ok()?))).collect()
+        checks.filter_map(|check| Some((check.clone(), self.strings.compiled(check)?))).collect()
     }
 
     /// What the agent was compiled from, for comparing programs.

@@ -26,6 +26,12 @@ pub fn document(agent: &Agent) -> Value {
 pub fn problem(agent: &Agent, start: &State) -> Value {
     let domain = agent.domain.domain();
     let mut document = document(agent);
+    // `solve` takes numbers; an expr is worth what it is in the domain until there is a blackboard.
+    let operators = document["actions"].as_array_mut().into_iter().flatten().zip(&domain.actions);
+    for (written, action) in operators {
+        written["cost"] = json!(action.cost);
+        written["value"] = json!(action.value);
+    }
     let atoms = domain.facts().enumerate().filter_map(|(at, name)| {
         let value = match start.get(FactId(at as u32)) {
             Truth::True => Value::Bool(true),

@@ -156,7 +156,7 @@ pub fn compile(world: &dyn World, entry: Entry) -> Compiled {
         loaded.load_references();
     }
     let agent_names: Vec<String> = loaded.agent_names().keys().cloned().collect();
-    let providers = providers::resolve(&mut loaded);
+    let mut providers = providers::resolve(&mut loaded);
     let mut checked = Checked { templates: loaded.templates.len(), ..Checked::default() };
     let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
     let errors = diagnostics.iter().filter(|found| found.severity == Severity::Error);
@@ -190,6 +190,7 @@ pub fn compile(world: &dyn World, entry: Entry) -> Compiled {
         diagnostics.extend(outcome.findings);
         read.extend(outcome.read);
         used_templates.extend(outcome.used_templates);
+        providers.missing_env.extend(outcome.missing_env);
         checked.add(outcome.counts);
         agents.extend(outcome.agent.map(Arc::new));
     }

@@ -21,7 +21,8 @@ pub(crate) struct Strings<'a> {
     pub(crate) files: &'a Files,
     /// The file of each template under `prompts/`.
     pub(crate) file_ids: &'a IndexMap<String, FileId>,
-    pub(crate) builder: TemplatesBuilder,
+    /// Taken when the agent is finished.
+    pub(crate) builder: Option<TemplatesBuilder>,
     pub(crate) findings: Vec<Diagnostic>,
     /// Template files that were used.
     pub(crate) used: IndexSet<String>,
@@ -39,7 +40,7 @@ impl Strings<'_> {
             ("", "") => text.value.clone(),
             _ => format!("{before}{}{after}", text.value.trim_end()),
         };
-        self.builder.template(&whole).ok()
+        self.builder.as_mut()?.template(&whole).ok()
     }
 
     /// Checks a template without compiling it.
@@ -55,7 +56,7 @@ impl Strings<'_> {
         self.used.insert(name.to_owned());
         let checked = check_template(self.files, &self.types, scope, &source);
         self.take(&checked, Where::File(file))?;
-        self.builder.template(&source).ok()
+        self.builder.as_mut()?.template(&source).ok()
     }
 
     /// Checks an expr and tells what it mentions; `None` when it is wrong.
@@ -63,6 +64,11 @@ impl Strings<'_> {
         let checked = check_expr(&self.types, scope, &expr.0.value);
         self.take(&checked, Where::Text(&expr.0))?;
         Some(checked)
+    }
+
+    /// Compiles an expr that was checked.
+    pub(crate) fn compiled(&mut self, text: &str) -> Option<ExprId> {
+        self.builder.as_mut()?.expr(text).ok()
     }
 
     /// Checks an expr whose value counts, and where a missing object is no mistake: a cost is not asked for before its
@@ -78,7 +84,7 @@ impl Strings<'_> {
     /// Checks and compiles an expr.
     pub(crate) fn expr(&mut self, expr: &Expr, scope: &Scope) -> Option<ExprId> {
         self.checked_expr(expr, scope)?;
-        self.builder.expr(&expr.0.value).ok()
+        self.compiled(&expr.0.value)
     }
 
     /// Checks and compiles data in a data position.
@@ -135,7 +141,7 @@ impl Strings<'_> {
     fn text(&mut self, text: &Text, expected: Option<&Shape>, scope: &Scope) -> Option<Data> {
         let checked = check_data(self.files, &self.types, scope, &text.value);
         self.take(&checked, Where::Text(text))?;
-        let data = self.builder.text_data(&text.value).ok()?;
+        let data = self.builder.as_mut()?.text_data(&text.value).ok()?;
         let ty = match &data {
             Data::Literal(value) => literal(value),
             Data::Expr(_) => checked.ty.unwrap_or(Ty::Any),

@@ -48,9 +48,9 @@ pub struct Program {
 /// setting is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingEnv {
-    /// The section of the project file, such as `providers`.
+    /// The section of the project file, such as `providers`; `agent` for a body of an agent.
     pub section: String,
-    /// The name within the section, such as `openai`.
+    /// The name within the section, such as `openai`; the agent's name.
     pub name: String,
     /// The variable.
     pub variable: String,

@@ -28,7 +28,8 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
         }
         // Other mistakes of the types show up here again, in words that help less.
         let sound = cx.strings.findings.iter().all(|finding| finding.severity == Severity::Warning);
-        if sound && has_keywords(decl.decl)
+        if sound
+            && has_keywords(decl.decl)
             && let Err(message) = check_schema(&schema_of_type(&heads.types, id))
         {
             cx.report(Diagnostic::error("bad-schema", decl.name.span, message));

@@ -14,13 +14,53 @@ const RICH: &str = include_str!("rich.yaml");
 
 /// Text that is put into a file in the place of a part of it.
 const SPLINTERS: &[&str] = &[
-    "", ":", "-", "[", "{", "}", "{{", "}}", "{% if %}", "'", "\"", "|", ">", "&a", "*a", "!x", "null", "true", "-1", "1e999", "list<", "list<A>",
-    "A?", "[A, B]", "{type: A, name: x}", "${env:X}", "not", "x.y", "\t", "\u{feff}", "é", "\u{0}", "UserInput", "StarPerson", "is: A", "builtin:",
-    "prompt:", "unfold: {tools: [a]}", "scatter_gather: {do: {prompt: x}}", "repeat_until: {}", "1.10", "9223372036854775808",
+    "",
+    ":",
+    "-",
+    "[",
+    "{",
+    "}",
+    "{{",
+    "}}",
+    "{% if %}",
+    "'",
+    "\"",
+    "|",
+    ">",
+    "&a",
+    "*a",
+    "!x",
+    "null",
+    "true",
+    "-1",
+    "1e999",
+    "list<",
+    "list<A>",
+    "A?",
+    "[A, B]",
+    "{type: A, name: x}",
+    "${env:X}",
+    "not",
+    "x.y",
+    "\t",
+    "\u{feff}",
+    "é",
+    "\u{0}",
+    "UserInput",
+    "StarPerson",
+    "is: A",
+    "builtin:",
+    "prompt:",
+    "unfold: {tools: [a]}",
+    "scatter_gather: {do: {prompt: x}}",
+    "repeat_until: {}",
+    "1.10",
+    "9223372036854775808",
 ];
 
 fn survives(text: &str) {
-    let world = MemoryWorld::with_files([("workflows/a.yaml", text), ("prompts/x.jinja", text), ("agent-run.yaml", text)]);
+    let world =
+        MemoryWorld::with_files([("workflows/a.yaml", text), ("prompts/x.jinja", text), ("agent-run.yaml", text)]);
     for entry in [Entry::Project, Entry::File(PathBuf::from("workflows/a.yaml"))] {
         let compiled = compile(&world, entry);
         for diagnostic in &compiled.diagnostics {

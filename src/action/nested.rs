@@ -67,7 +67,7 @@ impl Read for NestedDecl {
             return None;
         }
         let map = mapping(node, &Self::expected(), cx)?;
-        refuse_unknown_keys(map, &[NestedSettings::KEYS, ACTION_BODIES].concat(), "a body", cx);
+        let map = &*refuse_unknown_keys(map, &[NestedSettings::KEYS, ACTION_BODIES].concat(), "a body", cx);
         let settings = NestedSettings::read_fields(map, node.span, cx)?;
         let owner = Spanned { value: "the body".to_owned(), span: node.span };
         let node = read_body(map, ACTION_BODIES, &owner, cx)?;

@@ -93,6 +93,7 @@ impl Written for PromptDecl {
         let user = match (&self.template, &self.user) {
             (Some(name), _) => cx.template_file(name, &extra),
             (None, Some(user)) => cx.template(user, &extra),
+            (None, None) if self.partial.0 => None,
             (None, None) => {
                 cx.report(
                     Diagnostic::error("missing-key", self.place.0, "a prompt needs `user` or `template`")

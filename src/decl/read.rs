@@ -3,8 +3,11 @@
 //! A reader never fails as a whole: it reports what is wrong, leaves that part out, and goes on, so that one pass
 //! finds every independent mistake. Nothing is reported that follows only from a part that was left out ([`NodeKind::Hole`]).
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
+pub use crate::diag::suggest::listed;
 use crate::diag::{Diagnostic, suggest};
 use crate::source::{Map, Node, NodeKind, Span, Spanned};
 
@@ -25,6 +28,11 @@ impl ReadCx {
 
     /// Reports that `node` is not what was `expected`, naming the YAML trap it looks like when there is one.
     pub fn wrong_shape(&mut self, node: &Node, expected: &str) {
+        self.wrong_shape_with(node, expected, "");
+    }
+
+    /// The same with a word of help, which gives way to that of a trap.
+    pub fn wrong_shape_with(&mut self, node: &Node, expected: &str, help: &str) {
         if matches!(node.kind, NodeKind::Hole) {
             return;
         }
@@ -35,6 +43,8 @@ impl ReadCx {
             diagnostic = diagnostic.help(
                 "a template that starts with `{` is read as a mapping; put it in single quotes or in a `|` block",
             );
+        } else if !help.is_empty() {
+            diagnostic = diagnostic.help(help);
         }
         self.report(diagnostic);
     }
@@ -86,14 +96,21 @@ pub fn field<T: Read>(map: &Map, key: &str, cx: &mut ReadCx) -> Option<T> {
     }
 }
 
-/// Reports every key of `map` that is not among `known`, with the nearest known one, and renames that are sure as fixes.
-pub fn refuse_unknown_keys(map: &Map, known: &[&str], what: &str, cx: &mut ReadCx) {
-    for entry in &map.entries {
-        let key: &Spanned<String> = &entry.key;
-        if !known.contains(&key.value.as_str()) {
-            cx.report(unknown_key(key, known, what));
+/// Reports every key of `map` that is not among `known`, with the nearest known one. A key whose right name is sure is
+/// read under that name, so that one misspelling is one finding; the mapping that results is returned.
+pub fn refuse_unknown_keys<'a>(map: &'a Map, known: &[&str], what: &str, cx: &mut ReadCx) -> Cow<'a, Map> {
+    let mut read = Cow::Borrowed(map);
+    for (index, entry) in map.entries.iter().enumerate().filter(|(_, entry)| !known.contains(&entry.key.value.as_str()))
+    {
+        let mut diagnostic = unknown_key(&entry.key, known, what);
+        match &diagnostic.fix {
+            Some(fix) if map.contains(&fix.replacement) => diagnostic.fix = None,
+            Some(fix) => read.to_mut().entries[index].key.value.clone_from(&fix.replacement),
+            None => {}
         }
+        cx.report(diagnostic);
     }
+    read
 }
 
 /// The finding for one unknown key of `what`.
@@ -113,11 +130,6 @@ pub fn missing_key(span: Span, key: &str, what: &str, cx: &mut ReadCx) {
     cx.report(
         Diagnostic::error("missing-key", span, format!("{what} needs the key `{key}`")).help(format!("add `{key}: …`")),
     );
-}
-
-/// Names in backticks, separated by commas.
-pub fn listed<S: AsRef<str>>(names: &[S]) -> String {
-    names.iter().map(|name| format!("`{}`", name.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
 /// True for what YAML makes of an unquoted `{{ x }}`: a mapping whose only key was a mapping.

@@ -32,6 +32,8 @@ macro_rules! record {
         $vis struct $name {
             /// Where it was written; ignored by equality.
             pub place: $crate::decl::Place,
+            /// Something written in it could not be read; what seems missing may follow only from that.
+            pub partial: $crate::decl::basic::Partial,
             $( $(#[doc = $field_doc])* pub $field: $crate::record!(@type $mode $type), )*
         }
 
@@ -46,10 +48,18 @@ macro_rules! record {
                 span: $crate::source::Span,
                 cx: &mut $crate::decl::ReadCx,
             ) -> Option<Self> {
-                $( let $field = $crate::record!(@read $mode $field $type, map, span, $what, cx $(, $default)?); )*
+                #[allow(unused_mut, reason = "a record without fields is never partial by them")]
+                let mut partial = map.incomplete;
+                $(
+                    let key = $crate::decl::record::key(stringify!($field));
+                    $crate::record!(@require $mode key, map, span, $what, cx);
+                    let $field = $crate::decl::read::field::<$type>(map, key, cx);
+                    partial |= $field.is_none() && map.contains(key);
+                )*
                 Some(Self {
                     place: $crate::decl::Place(span),
-                    $( $field: $crate::record!(@unwrap $mode $field), )*
+                    partial: $crate::decl::basic::Partial(partial),
+                    $( $field: $crate::record!(@unwrap $mode $field $(, $default)?), )*
                 })
             }
         }
@@ -62,8 +72,8 @@ macro_rules! record {
             fn read(node: &$crate::source::Node, cx: &mut $crate::decl::ReadCx) -> Option<Self> {
                 match &node.kind {
                     $crate::source::NodeKind::Map(map) => {
-                        $crate::decl::read::refuse_unknown_keys(map, Self::KEYS, $what, cx);
-                        Self::read_fields(map, node.span, cx)
+                        let map = $crate::decl::read::refuse_unknown_keys(map, Self::KEYS, $what, cx);
+                        Self::read_fields(&map, node.span, cx)
                     }
                     _ => {
                         $(
@@ -72,7 +82,8 @@ macro_rules! record {
                         )?
                         #[allow(unreachable_code, reason = "a record without a short form has only this")]
                         {
-                            cx.wrong_shape(node, $what);
+                            let keys = $crate::diag::suggest::listed(Self::KEYS);
+                            cx.wrong_shape_with(node, $what, &format!("it is a mapping with the keys {keys}"));
                             None
                         }
                     }
@@ -102,22 +113,16 @@ macro_rules! record {
     (@type req $type:ty) => { $type };
     (@type opt $type:ty) => { Option<$type> };
     (@type def $type:ty) => { $type };
-    (@read req $field:ident $type:ty, $map:ident, $span:ident, $what:literal, $cx:ident) => {{
-        let key = $crate::decl::record::key(stringify!($field));
-        if $map.get(key).is_none() && !$map.incomplete {
-            $crate::decl::read::missing_key($span, key, $what, $cx);
+    (@require req $key:ident, $map:ident, $span:ident, $what:literal, $cx:ident) => {
+        if $map.get($key).is_none() && !$map.incomplete {
+            $crate::decl::read::missing_key($span, $key, $what, $cx);
         }
-        $crate::decl::read::field::<$type>($map, key, $cx)
-    }};
-    (@read opt $field:ident $type:ty, $map:ident, $span:ident, $what:literal, $cx:ident) => {
-        $crate::decl::read::field::<$type>($map, $crate::decl::record::key(stringify!($field)), $cx)
     };
-    (@read def $field:ident $type:ty, $map:ident, $span:ident, $what:literal, $cx:ident, $default:expr) => {
-        $crate::decl::read::field::<$type>($map, $crate::decl::record::key(stringify!($field)), $cx).unwrap_or($default)
-    };
+    (@require opt $key:ident, $map:ident, $span:ident, $what:literal, $cx:ident) => {};
+    (@require def $key:ident, $map:ident, $span:ident, $what:literal, $cx:ident) => {};
     (@unwrap req $field:ident) => { $field? };
     (@unwrap opt $field:ident) => { $field };
-    (@unwrap def $field:ident) => { $field };
+    (@unwrap def $field:ident, $default:expr) => { $field.unwrap_or($default) };
     (@required req $required:ident $key:ident) => { $required.push($key); };
     (@required opt $required:ident $key:ident) => {};
     (@required def $required:ident $key:ident) => {};

@@ -147,7 +147,7 @@ impl Read for Tool {
 
     fn read_named(name: &Name, node: &Node, cx: &mut ReadCx) -> Option<Tool> {
         let map = mapping(node, &Self::expected(), cx)?;
-        refuse_unknown_keys(map, &[ToolHead::KEYS, TOOL_BODIES].concat(), "a tool", cx);
+        let map = &*refuse_unknown_keys(map, &[ToolHead::KEYS, TOOL_BODIES].concat(), "a tool", cx);
         let head = ToolHead::read_fields(map, node.span, cx)?;
         let owner = Spanned { value: format!("the tool `{}`", name.value), span: name.span };
         let body = read_body(map, TOOL_BODIES, &owner, cx);

@@ -174,7 +174,15 @@ impl Read for TypeExpr {
     }
 
     fn read(node: &Node, cx: &mut ReadCx) -> Option<TypeExpr> {
+        Self::read_named(&Spanned { value: "name".to_owned(), span: node.span }, node, cx)
+    }
+
+    fn read_named(name: &Name, node: &Node, cx: &mut ReadCx) -> Option<TypeExpr> {
         match &node.kind {
+            NodeKind::Text(text) if text.value.trim_end().ends_with('?') => {
+                misplaced_question_mark(name, text, cx);
+                None
+            }
             NodeKind::Text(text) => read_type_text(text, 0..text.value.len(), cx),
             NodeKind::Map(map) => read_type_mapping(node, map, cx),
             NodeKind::Null => {
@@ -213,6 +221,14 @@ impl Read for TypeExpr {
     }
 }
 
+/// Reports `note: string?`, which is written `note?: string`.
+fn misplaced_question_mark(name: &Name, text: &Text, cx: &mut ReadCx) {
+    let of = text.value.trim_end().trim_end_matches('?');
+    let message = "the `?` of an optional field stands on its name, not on its type";
+    let field = name.value.trim_end_matches('?');
+    cx.report(Diagnostic::error("misplaced-question-mark", text.span, message).help(format!("write `{field}?: {of}`")));
+}
+
 /// Parses `list<T>`, `map<T>` and names within a text; `range` is the part of the text's value to parse.
 fn read_type_text(text: &Text, range: std::ops::Range<usize>, cx: &mut ReadCx) -> Option<TypeExpr> {
     let whole = &text.value[range.clone()];
@@ -243,12 +259,9 @@ fn read_type_text(text: &Text, range: std::ops::Range<usize>, cx: &mut ReadCx) -
     }
     if let Some(name) = part.strip_suffix('?') {
         cx.report(
-            Diagnostic::error(
-                "misplaced-question-mark",
-                span,
-                "the `?` of an optional field stands on its name, not on its type",
-            )
-            .help(format!("write `name?: {name}`")),
+            Diagnostic::error("misplaced-question-mark", span, "an element of a list or map cannot be optional")
+                .help(format!("write `{name}`; a list or map may be empty"))
+                .fix(span, name),
         );
         return None;
     }
@@ -308,6 +321,7 @@ fn read_type_mapping(node: &Node, map: &Map, cx: &mut ReadCx) -> Option<TypeExpr
     for entry in map.entries.iter().filter(|entry| ANNOTATIONS.contains(&entry.key.value.as_str())) {
         annotations.extend(Json::read(&entry.value, cx).map(|value| (entry.key.clone(), value)));
     }
+    refuse_empty_ranges(&annotations, cx);
     let value = &mark.value;
     let kind = match mark.key.value.as_str() {
         "type" => {
@@ -324,6 +338,31 @@ fn read_type_mapping(node: &Node, map: &Map, cx: &mut ReadCx) -> Option<TypeExpr
         }
     };
     Some(TypeExpr { place: Place(node.span), kind, annotations })
+}
+
+/// Reports limits that leave no value: a minimum above its maximum.
+fn refuse_empty_ranges(annotations: &[(Name, Json)], cx: &mut ReadCx) {
+    let limit = |wanted: &str| {
+        let found = annotations.iter().position(|(name, _)| name.value == wanted)?;
+        Some((found, annotations[found].1.0.as_number()?))
+    };
+    let pairs = [
+        ("minimum", "maximum"),
+        ("minLength", "maxLength"),
+        ("minItems", "maxItems"),
+        ("minProperties", "maxProperties"),
+    ];
+    for (low_name, high_name) in pairs {
+        let (Some((low_at, low)), Some((high_at, high))) = (limit(low_name), limit(high_name)) else { continue };
+        if low > high {
+            let (first, second) = (low_at.min(high_at), low_at.max(high_at));
+            let message = format!("no value has `{low_name}` {low} and `{high_name}` {high}");
+            cx.report(
+                Diagnostic::error("empty-range", annotations[second].1.0.span, message)
+                    .related(annotations[first].1.0.span, "the other limit is here"),
+            );
+        }
+    }
 }
 
 fn read_enum(node: &Node, cx: &mut ReadCx) -> Option<Vec<Json>> {
@@ -353,7 +392,7 @@ fn read_field(entry: &Entry, cx: &mut ReadCx) -> Option<FieldExpr> {
     let name = entry.key.value.strip_suffix('?');
     let optional = name.is_some();
     let name = Spanned { value: name.unwrap_or(&entry.key.value).to_owned(), span: entry.key.span };
-    let of = TypeExpr::read(&entry.value, cx)?;
+    let of = TypeExpr::read_named(&name, &entry.value, cx)?;
     Some(FieldExpr { name, optional, of })
 }
 
@@ -386,7 +425,15 @@ impl Read for TypeDecl {
                 Some(TypeDecl::of(node.span, TypeDeclKind::Alias(alias)))
             }
             NodeKind::Map(map) if is_long_form(map) => read_long(node, map, cx),
-            NodeKind::Map(_) => {
+            NodeKind::Map(map) => {
+                if let Some(raw) = ["properties", "$ref", "$defs", "allOf", "anyOf"].iter().find_map(|key| map.get(key))
+                {
+                    cx.report(
+                        Diagnostic::error("bad-type", raw.key.span, format!("`{}` is raw JSON Schema", raw.key.value))
+                            .help("put the whole under `schema:`, or list the fields under the type's name"),
+                    );
+                    return None;
+                }
                 let fields = read_fields(node, cx)?;
                 Some(TypeDecl::of(node.span, TypeDeclKind::Object(ObjectExpr { fields, open: None })))
             }
@@ -454,7 +501,7 @@ impl TypeDecl {
 fn read_long(node: &Node, map: &Map, cx: &mut ReadCx) -> Option<TypeDecl> {
     let scalar = map.get("scalar");
     let known = if scalar.is_some() { [LONG_KEYS, ANNOTATIONS].concat() } else { LONG_KEYS.to_vec() };
-    refuse_unknown_keys(map, &known, "a type", cx);
+    let map = &*refuse_unknown_keys(map, &known, "a type", cx);
     refuse_two_forms(map, cx);
     let kind = if let Some(entry) = scalar {
         let mut alias = TypeExpr::read(&entry.value, cx)?;

@@ -158,7 +158,7 @@ fn read_named_input(key: &Name, node: &Node, cx: &mut ReadCx) -> Option<InputDec
         let of = TypeMention::read(node, "an input", cx)?;
         return Some(InputDecl { name: Some(key.clone()), of, named: false });
     };
-    refuse_unknown_keys(map, &["type", "named"], "an input", cx);
+    let map = &*refuse_unknown_keys(map, &["type", "named"], "an input", cx);
     let Some(of) = map.get("type") else {
         super::read::missing_key(node.span, "type", "an input", cx);
         return None;
@@ -202,7 +202,7 @@ impl Read for OutputDecl {
                 Some(OutputDecl { some_of: items.len() > 1, types, name: None, place })
             }
             NodeKind::Map(map) => {
-                refuse_unknown_keys(map, &["type", "name"], "an output", cx);
+                let map = &*refuse_unknown_keys(map, &["type", "name"], "an output", cx);
                 let Some(of) = map.get("type") else {
                     super::read::missing_key(node.span, "type", "an output", cx);
                     return None;
@@ -268,7 +268,7 @@ impl Read for OnError {
     fn read(node: &Node, cx: &mut ReadCx) -> Option<OnError> {
         match &node.kind {
             NodeKind::Map(map) => {
-                refuse_unknown_keys(map, &["output"], "`on_error`", cx);
+                let map = &*refuse_unknown_keys(map, &["output"], "`on_error`", cx);
                 super::read::field(map, "output", cx).map(OnError::Output)
             }
             _ => OnErrorWord::read(node, cx).map(OnError::Word),
@@ -433,7 +433,7 @@ impl Read for Action {
 
     fn read_named(name: &Name, node: &Node, cx: &mut ReadCx) -> Option<Action> {
         let map = super::basic::mapping(node, &Self::expected(), cx)?;
-        refuse_unknown_keys(map, &Action::keys(), "an action", cx);
+        let map = &*refuse_unknown_keys(map, &Action::keys(), "an action", cx);
         let head = ActionHead::read_fields(map, node.span, cx)?;
         let settings = Settings::read_fields(map, node.span, cx)?;
         let owner = Spanned { value: format!("the action `{}`", name.value), span: name.span };

@@ -85,6 +85,11 @@ fn similarity(name: &str, candidate: &str) -> f64 {
     by_letters.max(by_start).max(if short { 0.6 } else { 0.0 }).max(if part { 0.5 } else { 0.0 })
 }
 
+/// Names in backticks, separated by commas.
+pub fn listed<S: AsRef<str>>(names: &[S]) -> String {
+    names.iter().map(|name| format!("`{}`", name.as_ref())).collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

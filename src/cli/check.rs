@@ -150,11 +150,12 @@ impl Report {
         }
         for (diagnostics, compiled) in &self.found {
             let text = match format {
-                Format::Human => render::human(diagnostics, &compiled.sources, render_options(out.color)),
+                Format::Human => render::human(diagnostics, &compiled.sources, render_options(out.color_err)),
                 Format::Short => render::short(diagnostics, &compiled.sources),
             };
             if !text.is_empty() {
-                out.line(text.trim_end());
+                // Findings are diagnostics: they go to stderr, and are shown when quiet too.
+                Out { quiet: false, ..*out }.note(text.trim_end());
             }
         }
         if out.quiet {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::compile::{Compiled, Entry, compile};
-use crate::diag::{Diagnostic, Severity, render};
+use crate::diag::{Diagnostic, Severity, render, suggest};
 use crate::engine::{Engine, Input, Person, RunOptions, StartError};
 use crate::llm::Script;
 use crate::program::{Agent, PlannerKind};
@@ -172,6 +172,33 @@ fn script(path: &Path) -> Result<Script, Fault> {
             .iter()
             .fold(Fault::wrong(format!("`{name}` is not a script")), |fault, error| fault.help(error.to_string()))
     })
+}
+
+impl Loaded {
+    /// Refuses models of `--llm` whose provider the project does not have.
+    pub(super) fn refuse_unknown_providers(&self, models: &IndexMap<String, String>) -> Result<(), Fault> {
+        let providers = &self.engine.program().providers;
+        for (role, model) in models {
+            let Some((name, _)) = model.split_once('/') else {
+                return Err(Fault::wrong(format!("`--llm {role}={model}` names no provider")).help(format!(
+                    "write `--llm {role}=PROVIDER/{model}`; the providers are {}",
+                    names(providers.keys())
+                )));
+            };
+            if !providers.contains_key(name) {
+                let fault = Fault::wrong(format!("there is no provider `{name}`"));
+                let near = suggest::did_you_mean(name, providers.keys().map(String::as_str));
+                return Err(
+                    fault.help(near.unwrap_or_else(|| format!("the providers are {}", names(providers.keys()))))
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    suggest::listed(&names.collect::<Vec<_>>())
 }
 
 impl From<StartError> for Fault {

@@ -139,7 +139,7 @@ impl Watcher {
         }
         for message in messages {
             let role = message["role"].as_str().unwrap_or("user");
-            text.push_str(&block(role, &content(&message["content"])));
+            text.push_str(&block(role, &content(message)));
         }
         self.list.line(text);
     }
@@ -185,17 +185,11 @@ fn block(role: &str, text: &str) -> String {
     format!("  {role}:\n{}\n", lines.join("\n"))
 }
 
-/// The text of a message's content: a string, or parts of which those with text are shown.
-fn content(content: &serde_json::Value) -> String {
-    match content {
-        serde_json::Value::String(text) => text.clone(),
-        serde_json::Value::Array(parts) => {
-            let text = |part: &serde_json::Value| match part["text"].as_str() {
-                Some(text) => text.to_owned(),
-                None => part.to_string(),
-            };
-            parts.iter().map(text).collect::<Vec<_>>().join("\n")
-        }
-        other => other.to_string(),
-    }
+/// The text of a message: its parts, of which those without text are shown as JSON.
+fn content(message: &serde_json::Value) -> String {
+    let Some(parts) = message["parts"].as_array() else {
+        return message["content"].as_str().map_or_else(|| message.to_string(), str::to_owned);
+    };
+    let text = |part: &serde_json::Value| part["text"].as_str().map_or_else(|| part.to_string(), str::to_owned);
+    parts.iter().map(text).collect::<Vec<_>>().join("\n")
 }

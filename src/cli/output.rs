@@ -36,6 +36,8 @@ pub struct Out {
     pub color_err: bool,
     /// A person sits at stdin and stderr.
     pub interactive: bool,
+    /// Stdout is a terminal.
+    pub stdout_terminal: bool,
     /// Stderr is a terminal that can move its cursor.
     pub live: bool,
 }
@@ -58,6 +60,7 @@ impl Out {
             color: color(std::io::stdout().is_terminal()),
             color_err: color(err),
             interactive: err && std::io::stdin().is_terminal(),
+            stdout_terminal: std::io::stdout().is_terminal(),
             live: err && !dumb,
         }
     }

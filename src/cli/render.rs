@@ -1,6 +1,6 @@
 //! `render FILE ACTION`: the exact messages, tools, schema and options that an action's LLM call would send.
 
-use crate::engine::{RenderDocument, RunOptions};
+use crate::engine::{RenderDocument, RunOptions, StartError};
 
 use super::args::{Global, RenderArgs};
 use super::loaded::{Clock, Outcome, config, inputs, load};
@@ -19,8 +19,15 @@ pub(super) fn render(args: &RenderArgs, global: &Global, out: &Out) -> Result<Ex
         config: config(&args.config)?,
         ..RunOptions::default()
     };
+    loaded.refuse_unknown_providers(&options.models)?;
     let given = inputs(&[], &args.inputs)?;
-    let document = loaded.engine.render(&loaded.agent.name, &args.action, given, args.sample, options)?;
+    let rendered = loaded.engine.render(&loaded.agent.name, &args.action, given, args.sample, options);
+    let document = rendered.map_err(|error| match error {
+        missing @ StartError::MissingInputs(_) => {
+            Fault::from(missing).help("or make them up from their types: `--sample`")
+        }
+        other => other.into(),
+    })?;
     if out.json {
         out.document(&document);
     } else {

@@ -35,6 +35,7 @@ pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fa
     let watcher = Watcher::new(*out, show, list, lines);
     let kill = Kill::default();
     let options = run_options(args, watcher, kill.clone(), out)?;
+    loaded.refuse_unknown_providers(&options.models)?;
     let given = inputs(&args.input.text, &args.input.inputs)?;
     let mut process = started(&loaded, &args.target, given, options, out)?;
     block_on(&mut process, &kill)?;

@@ -22,7 +22,8 @@ pub(super) fn solve(args: &SolveArgs, out: &Out) -> Result<Exit, Fault> {
     let mut result =
         solve_problem(&text, limits).map_err(|error| Fault::wrong(format!("`{}`: {error}", args.problem.display())))?;
     result.ms = Some((started.elapsed().as_secs_f64() * 1e6).round() / 1e3);
-    if out.json {
+    // The answer is JSON (cli.md 4); only a person at a terminal is told in words.
+    if out.json || !out.stdout_terminal {
         out.document(&result);
     } else {
         show(&result, out);

@@ -4,6 +4,7 @@ mod support;
 
 mod cli;
 mod mistakes;
+mod readme;
 mod suite;
 mod tidy;
 mod workflows;

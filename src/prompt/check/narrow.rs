@@ -75,6 +75,10 @@ impl<'a> Checker<'a> {
             ExprKind::Test { of, name, args } => match name.text.as_str() {
                 "defined" => self.assume_defined(of, holds),
                 "undefined" | "none" => self.assume_defined(of, !holds),
+                // A test that does not exist is reported; what it was to show is not doubted too.
+                unknown if !super::compare::TESTS.iter().any(|(name, ..)| *name == unknown) => {
+                    self.assume_defined(of, holds);
+                }
                 "eq" | "equalto" | "==" if holds => {
                     if let [arg] = args.as_slice() {
                         self.assume_equal(of, arg.value());

@@ -207,6 +207,10 @@ fn names_that_are_wrong_are_found_where_they_stand() {
     finds("{{ order.id | uper }}", &["unknown-filter|uper|did you mean `upper`?"]);
     finds("{{ order.id | len }}", &["unknown-filter|len|did you mean `length`?"]);
     finds("{% if order.id is definde %}{% endif %}", &["unknown-test|definde|did you mean `defined`?"]);
+    finds(
+        "{% if order.note is definde %}{{ order.note }}{% endif %}",
+        &["unknown-test|definde|did you mean `defined`?"],
+    );
     finds("{{ len(order.tags) }}", &["unknown-function|len|it is a filter: `order.tags | length`"]);
     finds("{{ order.id.uper() }}", &["unknown-function|uper|did you mean `upper`?"]);
     finds("{{ order.id.toUpperCase() }}", &["unknown-function|toUpperCase|did you mean `upper`?"]);

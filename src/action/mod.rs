@@ -39,8 +39,9 @@ pub trait ActionKind: Sync {
     fn name(&self) -> &'static str;
     /// One sentence; shown in help, schema and reference.
     fn summary(&self) -> &'static str;
-    /// An action in YAML (the mapping under its name) that compiles without findings beside `inputs: UserInput` and
-    /// `output: Story`.
+    /// The body's line or lines of an action in YAML, which compile without findings beside `inputs: UserInput` and
+    /// `output: Story` (a text), given a tool `tell_story {topic: string}` and an agent `storyteller` with
+    /// `inputs: UserInput`.
     fn example(&self) -> &'static str;
     /// The JSON Schema of what is written under the key.
     fn schema(&self, defs: &mut Defs) -> Value;

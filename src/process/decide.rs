@@ -132,7 +132,9 @@ impl Process {
     }
 
     fn by_plan(&self, problem: &Problem<'_>, seen: &Seen) -> Decision {
-        let plan = match planning::plan(problem) {
+        // After a step that came out as planned the rest of the plan is the best one, without a search.
+        let rest = self.in_force.as_ref().and_then(|(before, plan)| planning::continue_plan(before, plan, problem));
+        let plan = match rest.map_or_else(|| planning::plan(problem), Outcome::Plan) {
             Outcome::Plan(plan) => plan,
             Outcome::Unsolvable(_) => return Decision::Stuck(self.why_unreachable(problem)),
             Outcome::LimitReached(_) => {

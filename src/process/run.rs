@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::action::{Failure, FailureKind};
 use crate::decl::workflow::PlannerKind;
-use crate::planning::{self, FactId, Plan, Supplier};
+use crate::planning::{self, FactId, Plan, State, Supplier};
 use crate::program::{Goal, Number};
 use crate::value::{Output, OutputKind, TypeId};
 
@@ -15,7 +15,7 @@ use super::act::perform;
 use super::ask;
 use super::blackboard::Blackboard;
 use super::core::Core;
-use super::decide::{Decision, Disappointment};
+use super::decide::{Decision, Disappointment, Seen};
 use super::document::{BoardEntry, Document, FailureNote, HistoryEntry, Status, Typed, UsageTotals};
 use super::event::What;
 use super::ledger::Next;
@@ -76,6 +76,8 @@ pub struct Process {
     plans: Vec<Vec<String>>,
     /// What is left of the plan in force, as operators.
     rest: Vec<usize>,
+    /// The plan whose first step was performed last, and the facts that it was made for.
+    pub(super) in_force: Option<(State, Plan)>,
     pub(super) history: Vec<HistoryEntry>,
     /// The goal that was reached.
     pub(super) goal: Option<usize>,
@@ -110,6 +112,7 @@ impl Process {
             produced: vec![Vec::new(); actions],
             plans: Vec::new(),
             rest: Vec::new(),
+            in_force: None,
             history: Vec::new(),
             goal: None,
             result: None,
@@ -193,7 +196,7 @@ impl Process {
             return self.finish(status, Some((None, failure)));
         }
         match self.decide(&seen) {
-            Decision::Act(operators, plan) => self.act(seen.scope, operators, plan).await,
+            Decision::Act(operators, plan) => self.act(seen, operators, plan).await,
             Decision::Ask(condition) => self.ask(seen.scope, condition).await,
             Decision::Done => self.finish(Status::Completed, None),
             Decision::Stuck(why) => self.give_up(why),
@@ -210,9 +213,10 @@ impl Process {
     }
 
     /// Performs the operators side by side and records them in the order of the plan.
-    async fn act(&mut self, scope: Scope, operators: Vec<usize>, plan: Option<Plan>) {
-        if let Some(plan) = &plan {
-            self.follow(plan, &operators);
+    async fn act(&mut self, seen: Seen, operators: Vec<usize>, plan: Option<Plan>) {
+        let scope = seen.scope;
+        if let Some(plan) = plan {
+            self.follow(seen.facts.state, plan, &operators);
         }
         let actions: Vec<usize> =
             operators.iter().filter_map(|operator| self.core.agent.operators.get(*operator).copied()).collect();
@@ -228,7 +232,7 @@ impl Process {
 
     /// Takes a plan into force: told and counted when it differs from the rest of the one before, and what its first
     /// steps are to bring is remembered.
-    fn follow(&mut self, plan: &Plan, now: &[usize]) {
+    fn follow(&mut self, state: State, plan: Plan, now: &[usize]) {
         let steps = plan.actions();
         if self.plans.is_empty() || steps != self.rest {
             let replanned = !self.plans.is_empty();
@@ -244,13 +248,14 @@ impl Process {
             });
             self.plans.push(names);
         }
-        self.expected = brought_by(plan, now);
+        self.expected = brought_by(&plan, now);
         self.rest = steps;
         for operator in now {
             if let Some(at) = self.rest.iter().position(|step| step == operator) {
                 self.rest.remove(at);
             }
         }
+        self.in_force = (now.len() == 1).then_some((state, plan));
     }
 
     fn action_names(&self, operators: &[usize]) -> Vec<String> {

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::{Case, failure, output};
-use crate::process::Status;
+use crate::process::{Status, What};
 
 /// A server that answers every request with the next of these answers, and the requests it got.
 async fn server(answers: Vec<String>) -> (String, Arc<Mutex<Vec<String>>>) {
@@ -88,6 +88,16 @@ async fn an_error_answer_fails_with_the_servers_words() {
     assert!(failure(&document).1.contains("is not JSON"), "{:?}", document.failure);
     let document = get("http: 'http://127.0.0.1:9/x'").run().await;
     assert!(failure(&document).1.contains("cannot be reached"), "{:?}", document.failure);
+}
+
+#[tokio::test]
+async fn an_answer_over_16_mib_is_refused() {
+    let (url, _) = server(vec![answer("200 OK", "text/plain", &"x".repeat(16 * 1024 * 1024 + 1))]).await;
+    let document = get("http: '{{ config.url }}'")
+        .options(|options| drop(options.config.insert("url".into(), json!(url))))
+        .run()
+        .await;
+    assert!(failure(&document).1.contains("larger than the 16 MiB"), "{:?}", document.failure);
 }
 
 #[tokio::test]
@@ -181,6 +191,32 @@ goals: {{done: {{output: Forecast}}}}
     let document = case("{city: x, days: '{{ user_input.content | length + 10 }}'}").run().await;
     assert_eq!(failure(&document).0, "tool");
     assert!(failure(&document).1.contains("days"), "{:?}", document.failure);
+}
+
+#[tokio::test]
+async fn pictures_are_read_from_the_project_and_sent_first() {
+    let case = Case::new(
+        "agent: looks
+types: {Story: string}
+inputs: UserInput
+actions: {look: {inputs: UserInput, output: Story, prompt: {user: What is it?, images: [photos/cat.jpg, 'https://example.com/dog.gif']}}}
+goals: {done: {output: Story}}
+",
+    )
+    .file("photos/cat.jpg", "JPEG")
+    .script(json!([{"reply": "a cat"}]));
+    let (document, events) = case.observed().await;
+    assert_eq!(output(&document), json!("a cat"));
+    let sent = events.iter().find_map(|event| match &event.what {
+        What::LlmRequest { messages, .. } => Some(messages[0]["parts"].clone()),
+        _ => None,
+    });
+    let expected = json!([
+        {"type": "image", "mime": "image/jpeg", "source": {"data": "SlBFRw=="}},
+        {"type": "image", "mime": "image/gif", "source": {"url": "https://example.com/dog.gif"}},
+        {"type": "text", "text": "What is it?"},
+    ]);
+    assert_eq!(sent, Some(expected));
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::decl::types::{TypeDecl, TypeDeclKind};
 use crate::decl::{Module, Name, Read, ReadCx};
-use crate::diag::{Diagnostic, Diagnostics, suggest};
+use crate::diag::{Diagnostic, Diagnostics, Severity, suggest};
 use crate::source::{self, FileId, Node, Source, Sources, Span, Spanned};
 use crate::world::{ReadError, World, normal};
 
@@ -127,6 +127,10 @@ pub(crate) struct Loaded<'w> {
     /// Paths that were read or looked for.
     pub(crate) read: IndexSet<PathBuf>,
     pub(crate) modules: Vec<LoadedModule>,
+    /// Where files are not YAML or TOML.
+    pub(crate) syntax: Vec<Span>,
+    /// Where files could not be read as declarations, syntax included.
+    pub(crate) read_errors: Vec<Span>,
     pub(crate) project: Option<ModuleId>,
     pub(crate) layout: Layout,
     /// Template files by their names below `prompts/`, such as `star-news/find_news.jinja`.
@@ -150,6 +154,8 @@ impl<'w> Loaded<'w> {
             diagnostics: Diagnostics::new(),
             read: IndexSet::new(),
             modules: Vec::new(),
+            syntax: Vec::new(),
+            read_errors: Vec::new(),
             project: None,
             layout: Layout::of(None),
             templates: BTreeMap::new(),
@@ -306,6 +312,9 @@ impl<'w> Loaded<'w> {
                 }
             }
             for ((path, _), read) in texts.iter().zip(read_modules(&texts, &self.sources)) {
+                self.syntax.extend(read.findings.iter().take(read.syntax).filter_map(|found| found.span));
+                let errors = read.findings.iter().filter(|found| found.severity == Severity::Error);
+                self.read_errors.extend(errors.filter_map(|found| found.span));
                 self.diagnostics.extend(read.findings);
                 let Some(module) = read.module else { continue };
                 let id = ModuleId(self.modules.len());
@@ -527,6 +536,8 @@ struct ReadModule {
     keys: Vec<Spanned<String>>,
     agents_named: Vec<String>,
     broken: Vec<String>,
+    /// How many of the findings are about the file's syntax; they come first.
+    syntax: usize,
     findings: Vec<Diagnostic>,
 }
 
@@ -553,12 +564,14 @@ fn read_module(id: FileId, source: &Source) -> ReadModule {
     let (node, errors) = source::read(id, source);
     let mut cx = ReadCx::default();
     cx.diagnostics.extend(errors.into_iter().map(Diagnostic::from));
+    let syntax = cx.diagnostics.len();
     let Some(node) = node else {
         return ReadModule {
             module: None,
             keys: Vec::new(),
             agents_named: Vec::new(),
             broken: Vec::new(),
+            syntax,
             findings: cx.diagnostics,
         };
     };
@@ -566,7 +579,7 @@ fn read_module(id: FileId, source: &Source) -> ReadModule {
     super::env::check_places(&node, source, &mut cx);
     let module = Module::read(&node, &mut cx);
     let broken = module.as_ref().map(|module| super::broken::names(&node, module)).unwrap_or_default();
-    ReadModule { module, keys, agents_named: super::agents_named(&node), broken, findings: cx.diagnostics }
+    ReadModule { module, keys, agents_named: super::agents_named(&node), broken, syntax, findings: cx.diagnostics }
 }
 
 /// The file that a `schema:` names, when it names one.

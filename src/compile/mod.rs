@@ -33,7 +33,7 @@ use std::sync::Arc;
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Value, json};
 
-use crate::diag::{Diagnostic, Diagnostics, Severity, suggest};
+use crate::diag::{Diagnostic, Diagnostics, suggest};
 use crate::program::Program;
 use crate::prompt::Files;
 use crate::source::{NodeKind, Sources, Span};
@@ -159,8 +159,6 @@ pub fn compile(world: &dyn World, entry: Entry) -> Compiled {
     let mut providers = providers::resolve(&mut loaded);
     let mut checked = Checked { templates: loaded.templates.len(), ..Checked::default() };
     let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
-    let errors = diagnostics.iter().filter(|found| found.severity == Severity::Error);
-    let read_errors: Vec<Span> = errors.filter_map(|found| found.span).collect();
     check::sections::check(&loaded, &mut diagnostics);
 
     let mut files = Files::new();
@@ -179,7 +177,7 @@ pub fn compile(world: &dyn World, entry: Entry) -> Compiled {
         agents: &references,
         agent_names: &agent_names,
         providers: &providers.configs,
-        read_errors: &read_errors,
+        read_errors: &loaded.read_errors,
     };
     let outcomes: Vec<AgentOutcome> = in_parallel(&heads, &|heads| agent::compile(&shared, heads));
 
@@ -200,7 +198,8 @@ pub fn compile(world: &dyn World, entry: Entry) -> Compiled {
     }
     checked.files = loaded.modules.len();
     checked.agents = heads.iter().filter(|heads| heads.own.agent.is_some()).count();
-    let diagnostics: Diagnostics = diagnostics.sorted(&loaded.sources).into_iter().collect();
+    let diagnostics = diagnostics.sorted(&loaded.sources).into_iter();
+    let diagnostics: Diagnostics = diagnostics.filter(|found| !follows_from_syntax(found, &loaded)).collect();
     let program = (!diagnostics.has_errors()).then(|| {
         Arc::new(Program {
             agents,
@@ -213,6 +212,25 @@ pub fn compile(world: &dyn World, entry: Entry) -> Compiled {
     });
     let read = read.into_iter().collect();
     Compiled { program, diagnostics, sources: loaded.sources, read, checked }
+}
+
+/// Whether a finding only follows from a syntax error: something is missing on its line, or was cut off by it.
+fn follows_from_syntax(found: &Diagnostic, loaded: &Loaded<'_>) -> bool {
+    let Some(span) = found.span else { return false };
+    let line = |span: Span| loaded.sources.get(span.file).line_column(span.start).0;
+    let mut in_file = loaded.syntax.iter().filter(|error| error.file == span.file).peekable();
+    if in_file.peek().is_none() || loaded.syntax.contains(&span) {
+        return false;
+    }
+    match found.code {
+        "no-goal" => true,
+        "wrong-shape" if found.message.ends_with("found null") => true,
+        "missing-key" | "missing-body" | "missing-field" | "unreachable-branch" => {
+            let end = loaded.sources.get(span.file).line_column(span.end).0;
+            in_file.any(|error| (line(span)..=end).contains(&line(*error)))
+        }
+        _ => false,
+    }
 }
 
 /// The modules that the entry names.

@@ -152,6 +152,12 @@ impl<'a> Resolve<'a, '_, '_> {
             let kind = match &decl.decl.kind {
                 TypeDeclKind::Object(object) => {
                     let mut def = self.object(object);
+                    let place = decl.decl.place.0;
+                    let inside = |at: &Span| at.file == place.file && place.start <= at.start && at.end <= place.end;
+                    if self.loaded.read_errors.iter().any(inside) {
+                        // Some of its fields could not be read; any name may be one of them.
+                        def.open = Open::Any;
+                    }
                     let computed = decl.decl.computed.iter();
                     def.computed = computed.map(|(name, expr)| (name.value.clone(), expr.0.value.clone())).collect();
                     let rules = decl.decl.rules.iter().map(|rule| Rule {

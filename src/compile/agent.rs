@@ -796,7 +796,7 @@ impl<'a> AgentCx<'a> {
                     });
                 }
                 Err(error) => {
-                    self.report(Diagnostic::error("bad-domain", name.span, error.to_string()));
+                    self.report(Diagnostic::error("contradiction", name.span, error.to_string()));
                 }
             }
         }

@@ -26,7 +26,6 @@ codes! {
     "abstract-output": "an output of an abstract type that has no subtype",
     "alias-bomb": "aliases make the file expand past a million values",
     "bad-default": "a default that does not fit its type",
-    "bad-domain": "an agent that makes no planning domain",
     "bad-duration": "something that is not a duration",
     "bad-env": "a reference to an environment variable that is not well formed",
     "bad-goal": "a goal whose output is not one type",

@@ -43,8 +43,12 @@ pub(super) fn models(args: &ModelsArgs, global: &Global, out: &Out) -> Result<Ex
     }
     if out.json {
         out.document(&json!({"models": listed, "providers": program.providers.keys().collect::<Vec<_>>()}));
-    } else if used.is_empty() {
+    } else if used.is_empty() && !lacking(&program) {
         out.line("no agent of the project asks a model");
+    }
+    if !out.json && lacking(&program) {
+        out.line(format!("{}  {}", out.paint(RED, "default"), "not set, and some prompts name no model"));
+        out.line("  set it in the project file: `models: {default: provider/id}`");
     }
     Ok(if failed { Exit::Failed } else { Exit::Done })
 }
@@ -68,6 +72,13 @@ fn used(program: &Program) -> Vec<(String, Vec<String>)> {
         }
     }
     used
+}
+
+/// True when some prompt has no model to ask.
+fn lacking(program: &Program) -> bool {
+    let prompts =
+        program.agents.iter().flat_map(|agent| &agent.actions).filter(|action| action.body.kind() == "prompt");
+    prompts.into_iter().any(|action| action.settings.models.is_empty())
 }
 
 fn of_agent(agent: &Agent) -> impl Iterator<Item = String> + '_ {

@@ -68,7 +68,8 @@ impl Watcher {
         match what {
             What::ProcessCreated { agent, .. } => self.list.title(agent),
             What::Planned { steps, goal, cost, replanned } => {
-                self.list.plan(steps, replanned.then_some("the last step did not bring what was expected"));
+                let way = steps.join(" → ");
+                self.list.plan(steps, replanned.then_some(way.as_str()));
                 if self.out.verbose {
                     self.list.line(self.dim(format!("  plan to {goal}, cost {cost}: {}", steps.join(" → "))));
                 }

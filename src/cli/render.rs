@@ -39,7 +39,8 @@ pub(super) fn render(args: &RenderArgs, global: &Global, out: &Out) -> Result<Ex
 fn show(document: &RenderDocument, out: &Out) {
     let heading = |text: &str| out.line(out.paint(BOLD, format!("── {text}")));
     let about = format!("about {} tokens in", document.input_tokens_estimate);
-    heading(&format!("{} → {}", document.action, document.model));
+    let model = document.model.as_deref().unwrap_or("no model is chosen (`models: {default: provider/id}`)");
+    heading(&format!("{} → {model}", document.action));
     out.line(out.paint(DIM, about));
     for message in &document.messages {
         heading(&message.role);

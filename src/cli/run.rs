@@ -149,7 +149,8 @@ fn report(document: &Document, events_on_stdout: bool, out: &Out) {
         return;
     }
     out.note(summary(document, out));
-    if let Some(failure) = &document.failure {
+    // What failed in an action stands under its step already.
+    if let Some(failure) = document.failure.as_ref().filter(|failure| out.quiet || failure.action.is_none()) {
         let action = failure.action.as_deref().map(|action| format!(" in {action}")).unwrap_or_default();
         // Why it failed is shown even when quiet: it is all the result there is.
         let text = format!("{} {}", out.paint_err(RED, format!("{}{action}:", failure.kind)), failure.message);

@@ -15,8 +15,8 @@ use super::{Engine, Input, RunOptions, StartError, inputs};
 pub struct RenderDocument {
     /// The action.
     pub action: String,
-    /// `provider/id`.
-    pub model: String,
+    /// `provider/id`; null when none is chosen.
+    pub model: Option<String>,
     /// Settings of the call that are set.
     pub options: Value,
     /// The messages, the system message first.
@@ -77,10 +77,12 @@ impl Engine {
             let kind = declared.body.kind();
             return Err(StartError::BadOption(format!("the action `{action}` asks no model; its body is `{kind}`")));
         };
-        let Some(choice) = call.settings.models.first() else {
-            return Err(StartError::BadOption("no model is chosen; set `models: {default: provider/id}`".to_owned()));
+        // Nothing is sent, so an agent without a model can be rendered too.
+        let request = match call.settings.models.first() {
+            Some(choice) => llm_call::request(core, &scope, &call, choice).map(|(_, request)| request),
+            None => llm_call::draft(core, &scope, &call, None),
         };
-        let (_, request) = llm_call::request(core, &scope, &call, choice).map_err(wrong)?;
+        let request = request.map_err(wrong)?;
         Ok(document(action, &request))
     }
 }
@@ -120,7 +122,7 @@ fn document(action: &str, request: &crate::llm::Request) -> RenderDocument {
     let tool_bytes: usize = tools.iter().map(|tool| tool.to_string().len()).sum();
     RenderDocument {
         action: action.to_owned(),
-        model: request.full_model(),
+        model: (!request.model.is_empty()).then(|| request.full_model()),
         options,
         messages,
         tools,

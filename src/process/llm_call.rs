@@ -83,27 +83,40 @@ pub fn request(
     choice: &ModelChoice,
 ) -> Result<(Arc<dyn Llm>, Request), Failure> {
     let full = model_of(core, choice);
-    let (provider, model) = Request::split_model(&full);
-    let provider = provider.unwrap_or_default();
+    let mut request = draft(core, scope, call, Some((&full, choice)))?;
     let llm = match &core.run.script {
         Some(script) => Arc::clone(script),
-        None => core.host.provider(provider).map_err(|why| Failure::new(FailureKind::Llm, why))?,
+        None => core.host.provider(&request.provider).map_err(|why| Failure::new(FailureKind::Llm, why))?,
     };
-    let mut options = choice.options.clone();
+    structured::place_output(&*llm, &mut request);
+    Ok((llm, request))
+}
+
+/// The request before it is known how its model takes the form of the output; without a model, that of none.
+///
+/// # Errors
+/// When a template of the system message cannot be rendered.
+pub fn draft(
+    core: &Core,
+    scope: &Scope,
+    call: &PromptCall,
+    model: Option<(&str, &ModelChoice)>,
+) -> Result<Request, Failure> {
+    let full = model.map_or("", |(full, _)| full);
+    let (provider, id) = Request::split_model(full);
+    let mut options = model.map(|(_, choice)| choice.options.clone()).unwrap_or_default();
     options.stream = core.run.stream;
-    let mut request = Request {
+    Ok(Request {
         name: call.name.clone(),
-        provider: provider.to_owned(),
-        model: model.to_owned(),
-        system: system(core, scope, call, &full)?,
+        provider: provider.unwrap_or_default().to_owned(),
+        model: id.to_owned(),
+        system: system(core, scope, call, full)?,
         messages: call.messages.clone(),
         tools: Vec::new(),
         output: call.output.clone(),
         options,
         turn: 1,
-    };
-    structured::place_output(&*llm, &mut request);
-    Ok((llm, request))
+    })
 }
 
 /// The system message: persona, references, contributors, guardrails, the day, then the author's own text.

@@ -76,7 +76,8 @@ fn links_lead_somewhere() {
 #[test]
 fn the_run_that_the_readme_shows_is_real() {
     let readme = text(&root().join("README.md"));
-    let (_, _, shown) = blocks(&readme).into_iter().find(|(_, info, _)| info == "text").expect("the README shows a run");
+    let (_, _, shown) =
+        blocks(&readme).into_iter().find(|(_, info, _)| info == "text").expect("the README shows a run");
     let project = Project::of_the_repository();
     let output = project.run(&["run", "workflows/star-news.yaml", "Lynda is a Scorpio, find news for her"]).exits(0);
     for step in ["extract_star_person", "retrieve_horoscope", "find_news", "writeup"] {
@@ -91,5 +92,8 @@ fn the_run_that_the_readme_shows_is_real() {
 fn ci_runs_the_test_command_of_the_readme() {
     let ci = text(&root().join(".ci/run"));
     let last = ci.lines().rfind(|line| !line.is_empty()).expect("commands");
-    assert!(text(&root().join("README.md")).contains(&format!("```sh\n{last}\n```")), "the README does not say `{last}`");
+    assert!(
+        text(&root().join("README.md")).contains(&format!("```sh\n{last}\n```")),
+        "the README does not say `{last}`"
+    );
 }

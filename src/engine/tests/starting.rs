@@ -107,7 +107,7 @@ goals: {told: {output: Story}}
     .engine();
     let options = || RunOptions { no_date_line: true, ..RunOptions::default() };
     let document = engine.render(&name, "tell", vec![], true, options()).unwrap();
-    assert_eq!((document.model.as_str(), document.options), ("openai/gpt-4.1", json!({"temperature": 0.2})));
+    assert_eq!((document.model.as_deref(), document.options), (Some("openai/gpt-4.1"), json!({"temperature": 0.2})));
     let messages: Vec<(&str, &str)> =
         document.messages.iter().map(|message| (message.role.as_str(), message.content.as_str())).collect();
     assert_eq!(messages[0], ("system", "Be kind."));

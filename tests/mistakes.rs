@@ -154,6 +154,7 @@ fn the_base_project_is_sound() {
         project.write(&relative(&file).replace("tests/mistakes/base/", ""), text(&file).replace("PORT", "9"));
     }
     let document = check(&project);
+    project.run(&["plan", "workflows/desk.yaml"]).exits(0);
     assert_eq!((&document["errors"], &document["warnings"]), (&0.into(), &0.into()), "{}: {document:#}", case.name);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::planning::{self, FactId, Outcome, Plan, Problem, State, Truth};
-use crate::program::Agent;
+use crate::program::{Agent, Fact};
 
 use super::{Engine, Input, RunOptions, StartError, inputs};
 
@@ -173,13 +173,23 @@ fn document(agent: &Agent, problem: &Problem<'_>) -> PlanDocument {
 }
 
 fn steps(agent: &Agent, problem: &Problem<'_>, plan: &Plan) -> Vec<StepDocument> {
+    // That an action has not run yet is no reason that an author gave.
+    let is_own_mark = |fact: FactId, operator: usize| match agent.facts.get(fact.0 as usize) {
+        Some(Fact::Ran(action)) => agent.operators.get(operator) == Some(action),
+        _ => false,
+    };
     let step = |step: &planning::Step| StepDocument {
         action: match agent.operators.get(step.action).and_then(|action| agent.actions.get(*action)) {
             Some(action) => action.name.clone(),
             None => problem.domain.domain().actions[step.action].name.clone(),
         },
         cost: step.cost,
-        because: step.relies_on.iter().map(|support| literal(problem, support.fact, support.value)).collect(),
+        because: step
+            .relies_on
+            .iter()
+            .filter(|support| support.value || !is_own_mark(support.fact, step.action))
+            .map(|support| literal(problem, support.fact, support.value))
+            .collect(),
         assumes: step.assumes.iter().map(|(fact, value)| literal(problem, *fact, *value)).collect(),
     };
     plan.steps.iter().map(step).collect()

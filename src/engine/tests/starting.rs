@@ -85,7 +85,7 @@ fn a_plan_is_made_from_declared_inputs_with_reasons() {
     assert_eq!(json["steps"][0]["action"], "tell");
     let because: Vec<&str> =
         json["steps"][0]["because"].as_array().unwrap().iter().filter_map(|fact| fact.as_str()).collect();
-    assert!(because.contains(&"has(Person)") && because.contains(&"has(Sign)"), "{because:?}");
+    assert_eq!(because, ["has(Person)", "has(Sign)"]);
     let without = PlanOptions { without: vec!["tell".into()], ..PlanOptions::default() };
     let plan = engine.plan(&name, vec![], RunOptions::default(), &without).unwrap();
     assert!(!plan.reachable && !plan.goals[0].reachable && plan.steps.is_empty());

@@ -520,7 +520,7 @@ impl<'a> AgentCx<'a> {
         let planning = self.planning_scope(&scope);
         let layers = defaults.under(&decl.settings);
         let settings = Arc::new(self.settings(&layers, &scope));
-        let asks_model = decl.body.as_ref().is_some_and(|body| check::actions::asks_model(body));
+        let asks_model = decl.body.as_ref().is_some_and(check::actions::asks_model);
         let tool_types = check::tools::uses(self, head, &layers, asks_model);
         if let Some(text) = &decl.head.description {
             self.strings.check(&text.0, &scope);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::action::lower::AgentRef;
 use crate::decl::workflow::{Action, InputDecl, Inputs, OutputDecl, TypeMention};
 use crate::decl::{Module, Name};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, suggest};
 use crate::program::Input;
 use crate::value::{Output, OutputKind, TypeId, Types, snake_case};
 
@@ -189,7 +189,14 @@ impl Resolve<'_> {
                     optional: input.of.optional,
                     named: input.named,
                 }),
-                None => unknown.push(name),
+                None => {
+                    // Its strings use the name of the type that was meant.
+                    if input.name.is_none() {
+                        let near = suggest::nearest(&input.of.name.value, self.types.names());
+                        unknown.extend(near.first().map(|near| snake_case(near)));
+                    }
+                    unknown.push(name);
+                }
             }
         }
         (inputs, unknown)

@@ -269,7 +269,7 @@ impl<'w> Loaded<'w> {
 
     fn list_modules(&mut self, dir: &str) -> Vec<String> {
         self.read.insert(PathBuf::from(dir));
-        self.world.list(Path::new(dir)).iter().map(|path| slashed(path)).filter(|path| is_module_path(path)).collect()
+        self.world.list(Path::new(dir)).iter().map(slashed).filter(|path| is_module_path(path)).collect()
     }
 
     fn read_templates(&mut self) {
@@ -337,7 +337,7 @@ impl<'w> Loaded<'w> {
         let diagnostic = match error {
             ReadError::NotFound => {
                 let dir = Path::new(path).parent().unwrap_or(Path::new("")).to_owned();
-                let near: Vec<String> = self.world.list(&dir).iter().map(|path| slashed(path)).collect();
+                let near: Vec<String> = self.world.list(&dir).iter().map(slashed).collect();
                 let near = near.iter().map(String::as_str).filter(|path| is_module_path(path));
                 Diagnostic::error("file-not-found", from, format!("there is no file `{path}`"))
                     .help(suggest::did_you_mean(path, near))

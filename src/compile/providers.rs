@@ -64,7 +64,9 @@ fn provider_config(
     written: &Provider,
 ) -> ProviderConfig {
     let kind = written.kind.map_or_else(|| name.value.clone(), |kind| kind.word().to_owned());
-    if written.kind.is_none() && !PROVIDERS.iter().any(|known| known.name == name.value) {
+    let unread = |at: &Span| at.file == name.span.file && name.span.end <= at.start && at.end <= written.place.0.end;
+    let unread = loaded.read_errors.iter().any(unread);
+    if written.kind.is_none() && !unread && !PROVIDERS.iter().any(|known| known.name == name.value) {
         let known: Vec<&str> = PROVIDERS.iter().map(|kind| kind.name).collect();
         loaded.diagnostics.push(
             Diagnostic::error("missing-key", name.span, format!("the provider `{}` needs the key `kind`", name.value))

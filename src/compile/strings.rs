@@ -112,6 +112,7 @@ impl Strings<'_> {
                 let object = expected.map(|shape| concrete_of(&self.types, shape, node));
                 let mut members = IndexMap::new();
                 let mut whole = true;
+                let before = self.findings.len();
                 for entry in map {
                     let shape = match object.as_ref() {
                         Some(shape) => self.member(shape, &entry.key, node.span),
@@ -124,7 +125,9 @@ impl Strings<'_> {
                         None => whole = false,
                     }
                 }
-                if let Some(shape) = &object {
+                // A misspelt field is told once, not also as one that is missing.
+                let known = self.findings[before..].iter().all(|finding| finding.code != "unknown-field");
+                if let (Some(shape), true) = (&object, known) {
                     self.missing_fields(shape, node, scope);
                 }
                 whole.then_some(Data::Map(members))

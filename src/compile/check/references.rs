@@ -78,8 +78,7 @@ fn exists(cx: &mut AgentCx<'_>, path: &Name) {
     cx.read.push(normal.clone());
     if !path.value.starts_with("http") && !cx.loaded.world.exists(&normal) {
         let dir = normal.parent().unwrap_or(std::path::Path::new("")).to_owned();
-        let near: Vec<String> =
-            cx.loaded.world.list(&dir).iter().map(|path| super::super::load::slashed(path)).collect();
+        let near: Vec<String> = cx.loaded.world.list(&dir).iter().map(super::super::load::slashed).collect();
         let help = crate::diag::suggest::did_you_mean(&path.value, near.iter().map(String::as_str));
         let message = format!("there is no file or directory `{}`", path.value);
         cx.report(Diagnostic::error("file-not-found", path.span, message).help(help));

@@ -85,27 +85,6 @@ fn members(cx: &mut AgentCx<'_>, id: TypeId, decl: &TypeDecl) {
     }
 }
 
-/// Pairs of limits of which the first may not be above the second.
-const BOUNDS: &[(&str, &str)] =
-    &[("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties")];
-
-/// Reports limits that no value lies between.
-fn bounds(cx: &mut AgentCx<'_>, expr: &TypeExpr) {
-    let limit = |wanted: &str| expr.annotations.iter().find(|(name, _)| name.value == wanted).map(|(_, value)| value);
-    for (least, most) in BOUNDS {
-        let (Some(low), Some(high)) = (limit(least), limit(most)) else { continue };
-        let (Some(from), Some(to)) = (low.0.as_number(), high.0.as_number()) else { continue };
-        if from > to {
-            let message = format!("no value lies between `{least}: {from}` and `{most}: {to}`");
-            cx.report(
-                Diagnostic::error("out-of-range", high.0.span, message)
-                    .related(low.0.span, format!("`{least}` is here"))
-                    .help(format!("let `{least}` be at most `{most}`")),
-            );
-        }
-    }
-}
-
 /// Checks that the default of a field fits its type.
 fn defaults(cx: &mut AgentCx<'_>, field: &FieldExpr) {
     of(cx, &field.of);
@@ -126,7 +105,6 @@ pub(crate) fn of(cx: &mut AgentCx<'_>, expr: &TypeExpr) {
         return;
     }
     shape.constraints.default = None;
-    bounds(cx, expr);
     for (name, value) in &expr.annotations {
         match name.value.as_str() {
             "default" => {

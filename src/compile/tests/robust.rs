@@ -96,7 +96,7 @@ proptest! {
         let mut lines: Vec<&str> = RICH.lines().collect();
         for at in seed {
             let at = at % lines.len().max(1);
-            if at % 3 == 0 && lines.len() > 1 { lines.remove(at); } else { let line = lines[at]; lines.push(line); }
+            if at.is_multiple_of(3) && lines.len() > 1 { lines.remove(at); } else { let line = lines[at]; lines.push(line); }
         }
         survives(&lines.join("\n"));
     }

@@ -73,7 +73,12 @@ impl Written for WrittenChoose {
                     .help("give it a `when`, or move it to the end"),
                 );
             }
+            // A branch is taken where its `when` holds and none before it did.
+            for earlier in self.0.iter().take(index).filter_map(|earlier| earlier.when.as_ref()) {
+                cx.assume(earlier, false);
+            }
             branches.push(branch.lower(cx));
+            cx.forget();
         }
         Some(Arc::new(ChooseBody { branches: branches.into_iter().collect::<Option<_>>()? }))
     }
@@ -82,7 +87,11 @@ impl Written for WrittenChoose {
 impl BranchDecl {
     fn lower(&self, cx: &mut dyn LowerCx) -> Option<Branch> {
         let when = match &self.when {
-            Some(when) => Some(cx.expr(when, &[])?),
+            Some(when) => {
+                let id = cx.expr(when, &[])?;
+                cx.assume(when, true);
+                Some(id)
+            }
             None => None,
         };
         let Some(name) = &self.r#type else {

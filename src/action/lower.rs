@@ -35,6 +35,10 @@ pub trait LowerCx {
     fn data(&mut self, data: &WrittenData, expected: Option<&Shape>, extra: Extra<'_>) -> Option<Data>;
     /// Checks and registers data that becomes the action's output.
     fn output_data(&mut self, data: &WrittenData, extra: Extra<'_>) -> Option<Data>;
+    /// From here on, until [`LowerCx::forget`], `test` is known to hold (or not) where the body's strings are used.
+    fn assume(&mut self, test: &Expr, holds: bool);
+    /// Forgets what was assumed.
+    fn forget(&mut self);
     /// Resolves a declared type by name.
     fn type_named(&mut self, name: &Name) -> Option<crate::value::TypeId>;
     /// Resolves another agent by name; the index is into `Program::agents`.

@@ -146,6 +146,14 @@ impl LowerCx for Inside<'_> {
         let extra = self.all(extra);
         self.cx.data(data, expected, &extra)
     }
+    fn assume(&mut self, test: &Expr, holds: bool) {
+        self.cx.assume(test, holds);
+    }
+
+    fn forget(&mut self) {
+        self.cx.forget();
+    }
+
     fn output_data(&mut self, data: &WrittenData, extra: Extra<'_>) -> Option<Data> {
         let extra = self.all(extra);
         let is_free = self.output.kind == crate::value::OutputKind::None;

@@ -96,6 +96,18 @@ impl LowerCx for BodyCx<'_, '_> {
         self.agent.strings.data(data, expected, &scope)
     }
 
+    fn assume(&mut self, test: &Expr, holds: bool) {
+        for scope in [&mut self.scope, &mut self.expr_scope] {
+            scope.assumed.push((test.0.value.clone(), holds));
+        }
+    }
+
+    fn forget(&mut self) {
+        for scope in [&mut self.scope, &mut self.expr_scope] {
+            scope.assumed.clear();
+        }
+    }
+
     fn output_data(&mut self, data: &WrittenData, extra: Extra<'_>) -> Option<Data> {
         let checked = self.output_checked && self.output.kind != OutputKind::None;
         let shape = checked.then(|| self.output.shape(&self.agent.strings.types));

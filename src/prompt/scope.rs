@@ -89,6 +89,8 @@ pub struct Scope {
     pub functions: bool,
     /// What a missing value means here.
     pub position: Position,
+    /// Exprs that are known to hold (or not) wherever the text is used, as for the data of a branch.
+    pub assumed: Vec<(String, bool)>,
 }
 
 impl Scope {

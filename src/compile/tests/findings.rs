@@ -219,3 +219,16 @@ fn missing_environment_is_a_warning_with_its_place() {
     assert_eq!(program.providers["other"].api_key.as_ref().map(|key| key.expose()), Some("sk-a-secret-key"));
     assert!(!format!("{program:?}").contains("sk-a-secret-key"));
 }
+
+#[test]
+fn a_branch_is_checked_under_what_its_when_says_and_the_ones_before_did_not() {
+    let text = "agent: a\ntypes:\n  Order: {id: string, note?: string}\n  Card: {text: string}\nactions:\n  write:\n    \
+                inputs: Order\n    output: Card\n    choose:\n      - when: order.note is defined\n        set: {text: \"{{ order.note }}\"}\n      \
+                - set: {text: \"no note {{ order.id }}\"}\ngoals: {done: Card}\n";
+    assert_eq!(found(&[("workflows/a.yaml", text)]), Vec::<String>::new());
+    let without = text.replace("order.note is defined", "order.id == '1'");
+    assert_eq!(found(&[("workflows/a.yaml", &without)]), ["optional-unguarded at \"order.note\""]);
+    let turned = without.replace("order.id == '1'", "order.note is undefined").replace("{{ order.note }}", "x");
+    let turned = turned.replace("no note {{ order.id }}", "{{ order.note }}");
+    assert_eq!(found(&[("workflows/a.yaml", &turned)]), Vec::<String>::new());
+}

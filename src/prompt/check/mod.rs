@@ -156,7 +156,7 @@ struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     fn new(files: &'a Files, types: &'a Types, scope: &'a Scope) -> Checker<'a> {
-        Checker {
+        let mut checker = Checker {
             files,
             types,
             scope,
@@ -172,7 +172,14 @@ impl<'a> Checker<'a> {
             lenient: false,
             visits: 0,
             out: Checked::default(),
+        };
+        for (text, holds) in &scope.assumed {
+            // A text that is no expr was reported where it stands.
+            if let Ok(test) = ast::parse_expr(text) {
+                checker.assume(&test, *holds);
+            }
         }
+        checker
     }
 
     fn finish(mut self, ty: Option<Ty>) -> Checked {

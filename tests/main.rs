@@ -5,6 +5,7 @@ mod support;
 mod cli;
 mod mistakes;
 mod readme;
+mod schemas;
 mod suite;
 mod tidy;
 mod workflows;

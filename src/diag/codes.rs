@@ -101,7 +101,6 @@ codes! {
     "unknown-action": "an action that is not declared",
     "unknown-agent": "an agent that is not in the project",
     "unknown-alias": "a YAML alias without its anchor",
-    "unknown-attribute": "a field that values of the type do not have",
     "unknown-block": "a block that no extended template has",
     "unknown-condition": "a condition that is not declared",
     "unknown-field": "a field that the type does not have",

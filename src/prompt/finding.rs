@@ -17,7 +17,7 @@ pub struct Place {
 /// One thing that is wrong in a template or expr.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The diagnostic's name, such as `unknown-attribute`.
+    /// The diagnostic's name, such as `unknown-field`.
     pub code: &'static str,
     /// How bad it is.
     pub severity: Severity,

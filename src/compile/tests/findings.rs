@@ -32,9 +32,9 @@ fn mistakes_in_star_news_are_found_at_their_places() {
             "inputs: Horroscope\n",
             &["unknown-type at \"Horroscope\"", "unknown-variable at \"star_person\""],
         ),
-        ("{{ star_person.name }} believes", "{{ star_person.nme }} believes", &["unknown-attribute at \"nme\""]),
+        ("{{ star_person.name }} believes", "{{ star_person.nme }} believes", &["unknown-field at \"nme\""]),
         ("horoscope.summary }}", "horoscop.summary }}", &["unknown-variable at \"horoscop\""]),
-        ("config.story_count", "config.story_cuont", &["unknown-attribute at \"story_cuont\""]),
+        ("config.story_count", "config.story_cuont", &["unknown-field at \"story_cuont\""]),
         ("llm: {role: best", "llm: {role: bst", &["unknown-role at \"bst\""]),
         (
             "default: openai/gpt-4.1-mini",

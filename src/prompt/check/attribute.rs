@@ -37,7 +37,7 @@ impl<'a> Checker<'a> {
                     return Ty::Any;
                 }
                 let listed = candidates.iter().take(8).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-                let report = self.error("unknown-attribute", span, format!("{what} has no field `{name}`"));
+                let report = self.error("unknown-field", span, format!("{what} has no field `{name}`"));
                 let report = report.suggest(name, known);
                 if let Some(finding) = report.finding
                     && finding.help.is_empty()
@@ -64,7 +64,7 @@ impl<'a> Checker<'a> {
         let candidates = super::method::names(base);
         let path = path_of(of).unwrap_or_else(|| "x".to_owned());
         let list = matches!(base, Ty::List(_));
-        let report = self.error("unknown-attribute", span, format!("{what} has no field `{name}`"));
+        let report = self.error("unknown-field", span, format!("{what} has no field `{name}`"));
         let report = match (inner, is_method) {
             (true, _) => report
                 .help(format!("its elements have: loop with `{{% for item in {path} %}}`"))

@@ -194,16 +194,16 @@ fn right_templates_have_no_findings() {
 
 #[test]
 fn names_that_are_wrong_are_found_where_they_stand() {
-    finds("Hi {{ star_person.nme }}", &["unknown-attribute|nme|did you mean `name`?"]);
+    finds("Hi {{ star_person.nme }}", &["unknown-field|nme|did you mean `name`?"]);
     finds("{{ star_persn.name }}", &["unknown-variable|star_persn|did you mean `star_person`?"]);
     finds("{{ StarPerson.name }}", &["unknown-variable|StarPerson|did you mean `star_person`?"]);
     finds("{{ x }}", &["unknown-variable|x|visible here: "]);
-    finds("{{ order.home.stret }}", &["unknown-attribute|stret|did you mean `street`?"]);
-    finds("{{ order['idd'] }}", &["unknown-attribute|idd|did you mean `id`?"]);
-    finds("{{ order.tags.name }}", &["unknown-attribute|name|"]);
-    finds("{{ news.stories.title }}", &["unknown-attribute|title|its elements have: loop"]);
-    finds("{{ order.tags.length }}", &["unknown-attribute|length|write `order.tags | length`"]);
-    finds("{{ order.id.upper }}", &["unknown-attribute|upper|call it: `order.id.upper()`"]);
+    finds("{{ order.home.stret }}", &["unknown-field|stret|did you mean `street`?"]);
+    finds("{{ order['idd'] }}", &["unknown-field|idd|did you mean `id`?"]);
+    finds("{{ order.tags.name }}", &["unknown-field|name|"]);
+    finds("{{ news.stories.title }}", &["unknown-field|title|its elements have: loop"]);
+    finds("{{ order.tags.length }}", &["unknown-field|length|write `order.tags | length`"]);
+    finds("{{ order.id.upper }}", &["unknown-field|upper|call it: `order.id.upper()`"]);
     finds("{{ order.id | uper }}", &["unknown-filter|uper|did you mean `upper`?"]);
     finds("{{ order.id | len }}", &["unknown-filter|len|did you mean `length`?"]);
     finds("{% if order.id is definde %}{% endif %}", &["unknown-test|definde|did you mean `defined`?"]);
@@ -220,17 +220,17 @@ fn names_that_are_wrong_are_found_where_they_stand() {
     finds("{% if has('Ordr') %}{% endif %}", &["unknown-type|Ordr|did you mean `Order`?"]);
     finds("{% if ran('find_new') %}{% endif %}", &["unknown-action|find_new|did you mean `find_news`?"]);
     finds("{{ count(Story) }}", &["wrong-arguments|Story|write `count(\"Story\")`"]);
-    finds("{{ config.story_cnt }}", &["unknown-attribute|story_cnt|did you mean `story_count`?"]);
-    finds("{{ news.stories | map(attribute='titel') | join }}", &["unknown-attribute|titel|did you mean `title`?"]);
-    finds("{{ news.stories | selectattr('scor') | list }}", &["unknown-attribute|scor|did you mean `score`?"]);
+    finds("{{ config.story_cnt }}", &["unknown-field|story_cnt|did you mean `story_count`?"]);
+    finds("{{ news.stories | map(attribute='titel') | join }}", &["unknown-field|titel|did you mean `title`?"]);
+    finds("{{ news.stories | selectattr('scor') | list }}", &["unknown-field|scor|did you mean `score`?"]);
     finds("{{ order.tags | map('uper') | join }}", &["unknown-filter|uper|did you mean `upper`?"]);
-    finds("{% for s in news.stories %}{{ s.titel }}{% endfor %}", &["unknown-attribute|titel|did you mean `title`?"]);
-    finds("{% for s in news.stories %}{{ loop.idx }}{% endfor %}", &["unknown-attribute|idx|"]);
-    finds("{{ animal.leap }}", &["unknown-attribute|leap|did you mean `leaps`?"]);
+    finds("{% for s in news.stories %}{{ s.titel }}{% endfor %}", &["unknown-field|titel|did you mean `title`?"]);
+    finds("{% for s in news.stories %}{{ loop.idx }}{% endfor %}", &["unknown-field|idx|"]);
+    finds("{{ animal.leap }}", &["unknown-field|leap|did you mean `leaps`?"]);
     finds("{{ null }}", &["unknown-variable|null|write `none`"]);
     finds("{% set a = 1 %}{{ b }}", &["unknown-variable|b|visible here: `a`"]);
     finds("{% for s in news.stories %}{% set a = 1 %}{% endfor %}{{ a }}", &["unknown-variable|a|"]);
-    finds("é {{ ordr.id }} é {{ order.ix }}", &["unknown-variable|ordr|", "unknown-attribute|ix|"]);
+    finds("é {{ ordr.id }} é {{ order.ix }}", &["unknown-variable|ordr|", "unknown-field|ix|"]);
     finds("{{ env.HOME }}", &["unknown-variable|env|environment variables"]);
 }
 
@@ -315,10 +315,10 @@ fn comparisons_that_never_hold_are_errors() {
 
 #[test]
 fn included_extended_and_imported_files_are_checked() {
-    finds("{% include 'news/head.jinja' %}", &["unknown-attribute|news/head.jinja:nam|did you mean `name`?"]);
+    finds("{% include 'news/head.jinja' %}", &["unknown-field|news/head.jinja:nam|did you mean `name`?"]);
     finds(
         "{% include 'news/' ~ star_person.sign ~ '.jinja' %}",
-        &["unknown-variable|news/aries.jinja:who|", "unknown-attribute|news/head.jinja:nam|"],
+        &["unknown-variable|news/aries.jinja:who|", "unknown-field|news/head.jinja:nam|"],
     );
     finds("{% include 'news/lio.jinja' %}", &["unknown-template|news/lio.jinja|did you mean `news/leo.jinja`?"]);
     finds("{% include 'news/leo' %}", &["unknown-template|news/leo|did you mean `news/leo.jinja`?"]);
@@ -338,7 +338,7 @@ fn included_extended_and_imported_files_are_checked() {
     finds("{% from 'macros.jinja' import crd %}", &["unknown-macro|crd|did you mean `card`?"]);
     finds(
         "{% from 'macros.jinja' import card as c %}{{ c(draft, 1, 2) if draft }}",
-        &["wrong-arguments|2|", "unknown-attribute|macros.jinja:scor|did you mean `score`?"],
+        &["wrong-arguments|2|", "unknown-field|macros.jinja:scor|did you mean `score`?"],
     );
     finds("{{ super() }}", &["unknown-function|super|"]);
 }
@@ -347,9 +347,9 @@ fn included_extended_and_imported_files_are_checked() {
 fn macros_are_checked_with_what_they_are_called_with() {
     let decl = "{% macro f(s, t='x') %}{{ s.titel }}{% endmacro %}";
     clean(&[decl]);
-    finds(&format!("{decl}{{{{ f(news.stories[0]) }}}}"), &["unknown-attribute|titel|did you mean `title`?"]);
+    finds(&format!("{decl}{{{{ f(news.stories[0]) }}}}"), &["unknown-field|titel|did you mean `title`?"]);
     finds(&format!("{decl}{{{{ f() }}}}"), &["wrong-arguments|f|"]);
-    finds(&format!("{decl}{{{{ f(1, u=2) }}}}"), &["unknown-attribute|titel|", "wrong-arguments|u|"]);
+    finds(&format!("{decl}{{{{ f(1, u=2) }}}}"), &["unknown-field|titel|", "wrong-arguments|u|"]);
     clean(&["{% macro f(s) %}{{ s if s is defined else '-' }}{% endmacro %}{{ f() }}"]);
     finds("{% macro f(s) %}{{ nothing }}{% endmacro %}", &["unknown-variable|nothing|"]);
     clean(&["{% macro f(n) %}{{ f(n - 1) if n > 0 }}{% endmacro %}{{ f(3) }}"]);
@@ -377,7 +377,7 @@ fn what_an_expr_mentions_is_told() {
     assert_eq!(names(&check("has('Order') and last('Order').days > 1").needs), "");
     assert_eq!(names(&check("last('Order').days > 1 and count('Story') > 1").needs), "Order");
     assert_eq!(names(&check("order is defined and order.days > 1").needs), "");
-    assert_eq!(check("order.dys > 3").findings[0].code, "unknown-attribute");
+    assert_eq!(check("order.dys > 3").findings[0].code, "unknown-field");
     assert_eq!(check("ordr.days > 3").findings[0].help[0], "did you mean `order`?");
     assert_eq!(check("order.days > 3").ty, Some(Ty::Bool));
     assert_eq!(check("star_person.age > 3").findings[0].code, "optional-unguarded");

@@ -232,7 +232,8 @@ fn every_mistake_is_refused_at_its_place_with_the_right_suggestion() {
     let total = verdicts.len();
     let score =
         format!("{total} mistakes: {refused} refused, {placed} at their place, {suggested} with the right suggestion");
-    eprintln!("{score}");
+    // Shown by `cargo test -- --nocapture`, and whenever the test fails.
+    let _ = writeln!(std::io::stdout(), "{score}");
     let good = refused == total && placed == total && suggested * 100 >= total * SUGGESTIONS_PERCENT_MIN;
     assert!(good, "{report}\n{score}");
     assert!(only.is_some() || total >= CASES_MIN, "{score}");

@@ -105,7 +105,7 @@ fn findings(compiled: &Compiled, asserted: &[Assertion]) -> Vec<String> {
     let place = |finding: &Diagnostic| match finding.span {
         Some(span) => {
             let source = compiled.sources.get(span.file);
-            (source.path().to_owned(), source.line_column(span.start).0 as usize)
+            (source.path().to_owned(), source.line_column(span.start).0)
         }
         None => (String::new(), 0),
     };

@@ -4,6 +4,7 @@
 mod check;
 mod explain;
 mod inspect;
+mod models;
 mod run;
 mod solve;
 

@@ -321,6 +321,7 @@ fn read_type_mapping(node: &Node, map: &Map, cx: &mut ReadCx) -> Option<TypeExpr
     for entry in map.entries.iter().filter(|entry| ANNOTATIONS.contains(&entry.key.value.as_str())) {
         annotations.extend(Json::read(&entry.value, cx).map(|value| (entry.key.clone(), value)));
     }
+    refuse_empty_ranges(&annotations, cx);
     let value = &mark.value;
     let kind = match mark.key.value.as_str() {
         "type" => {
@@ -337,6 +338,31 @@ fn read_type_mapping(node: &Node, map: &Map, cx: &mut ReadCx) -> Option<TypeExpr
         }
     };
     Some(TypeExpr { place: Place(node.span), kind, annotations })
+}
+
+/// Reports limits that leave no value: a minimum above its maximum.
+fn refuse_empty_ranges(annotations: &[(Name, Json)], cx: &mut ReadCx) {
+    let limit = |wanted: &str| {
+        let found = annotations.iter().position(|(name, _)| name.value == wanted)?;
+        Some((found, annotations[found].1.0.as_number()?))
+    };
+    let pairs = [
+        ("minimum", "maximum"),
+        ("minLength", "maxLength"),
+        ("minItems", "maxItems"),
+        ("minProperties", "maxProperties"),
+    ];
+    for (low_name, high_name) in pairs {
+        let (Some((low_at, low)), Some((high_at, high))) = (limit(low_name), limit(high_name)) else { continue };
+        if low > high {
+            let (first, second) = (low_at.min(high_at), low_at.max(high_at));
+            let message = format!("no value has `{low_name}` {low} and `{high_name}` {high}");
+            cx.report(
+                Diagnostic::error("empty-range", annotations[second].1.0.span, message)
+                    .related(annotations[first].1.0.span, "the other limit is here"),
+            );
+        }
+    }
 }
 
 fn read_enum(node: &Node, cx: &mut ReadCx) -> Option<Vec<Json>> {

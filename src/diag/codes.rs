@@ -47,6 +47,7 @@ codes! {
     "duplicate-key": "a mapping has a key twice",
     "duplicate-name": "two declarations of one name",
     "duplicate-value": "a list that names a value twice",
+    "empty-range": "two limits leave no value",
     "escape-in-quotes": "a backslash in double quotes that is no escape",
     "expr-syntax": "an expr that cannot be read",
     "field-conflict": "a field that two types declare differently",

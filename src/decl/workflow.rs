@@ -569,7 +569,7 @@ record! {
     /// What a process may use up before it is terminated.
     pub struct Limits = "limits" {
         /// Actions.
-        opt actions: u64,
+        opt actions: Count,
         /// Cost in US dollars.
         opt cost: f64,
         /// Tokens, input and output together.

@@ -1,29 +1,15 @@
 //! Limits: the agent's own over the project's.
 
 use crate::decl::workflow::Limits as Written;
-use crate::diag::Diagnostic;
 use crate::program::Limits;
 
 use super::super::agent::AgentCx;
-
-/// Reports limits under which nothing can run.
-pub(super) fn check(cx: &mut AgentCx<'_>) {
-    let found: Vec<Diagnostic> = written(cx)
-        .into_iter()
-        .filter(|limits| limits.actions == Some(0))
-        .map(|limits| {
-            Diagnostic::error("out-of-range", limits.place.0, "with `actions: 0` nothing can run")
-                .help("give 1 or more")
-        })
-        .collect();
-    found.into_iter().for_each(|finding| cx.report(finding));
-}
 
 /// The limits that hold for the agent.
 pub(crate) fn resolve(cx: &mut AgentCx<'_>) -> Limits {
     let mut limits = Limits::default();
     for written in written(cx).into_iter().rev() {
-        limits.actions = written.actions.unwrap_or(limits.actions);
+        limits.actions = written.actions.map_or(limits.actions, |actions| u64::from(actions.get()));
         limits.cost = written.cost.unwrap_or(limits.cost);
         limits.tokens = written.tokens.unwrap_or(limits.tokens);
         limits.llm_calls = written.llm_calls.or(limits.llm_calls);

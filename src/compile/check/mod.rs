@@ -32,7 +32,6 @@ pub(crate) fn module_checks(cx: &mut AgentCx<'_>) {
     personas::check(cx);
     references::check(cx);
     guardrails::check(cx);
-    limits::check(cx);
     goals::check(cx);
 }
 

@@ -19,9 +19,9 @@ fn a_page_says_what_why_and_the_cure() {
 }
 
 /// The codes that `check` finds in a page's files.
-fn found(files: Vec<Fence>) -> Vec<String> {
+fn found(layers: &[Vec<Fence>]) -> Vec<String> {
     let project = Project::new();
-    for (index, file) in files.iter().enumerate() {
+    for (index, file) in layers.iter().flat_map(|files| files.iter().enumerate()) {
         let end = if file.language == "toml" { "toml" } else { "yaml" };
         let path = file.path().map_or(format!("workflows/example-{index}.{end}"), str::to_owned);
         project.write(&path, file.text);
@@ -37,7 +37,7 @@ fn every_example_gives_its_diagnostic_and_every_cure_does_not() {
     let has_files = |code: &&Code| code.example().iter().all(|fence| fence.language != "text");
     for code in CODES.iter().filter(has_files).filter(|code| !NO_FILE.contains(&code.name)) {
         // A cure shows the files that change: it is written over the example.
-        let (example, cure) = (found(code.example()), found([code.example(), code.cure()].concat()));
+        let (example, cure) = (found(&[code.example()]), found(&[code.example(), code.cure()]));
         if !example.iter().any(|found| found == code.name) {
             wrong.push(format!("{}: the example gives {example:?}", code.name));
         }

@@ -98,7 +98,7 @@ pub enum StartError {
         help: String,
     },
     /// The agent uses what this version reads and checks, but does not run.
-    #[error("not supported yet: {}", .0.join("; not supported yet: "))]
+    #[error("{}", .0.join("\n       "))]
     Unsupported(Vec<String>),
     /// Required inputs are missing.
     #[error("{}", inputs::missing_message(.0))]

@@ -20,7 +20,8 @@ pub(super) fn write(graph: &Graph) -> String {
     }
     for edge in &graph.edges {
         let look = match (edge.maybe, edge.planned) {
-            (true, _) => " [style=dashed]",
+            (true, true) => " [style=\"dashed,bold\", color=\"#2e7d32\"]",
+            (true, false) => " [style=dashed]",
             (false, true) => " [style=bold, color=\"#2e7d32\"]",
             (false, false) => "",
         };

@@ -69,9 +69,7 @@ impl Graph {
             let inputs = action.inputs.iter().map(|input| (input.type_id, input.optional));
             let trigger = action.trigger.into_iter().map(|trigger| (trigger, false));
             for (type_id, maybe) in inputs.chain(trigger).collect::<Vec<_>>() {
-                for source in builder.suppliers(type_id) {
-                    builder.connect(source, actions[index], maybe, planned);
-                }
+                builder.supply(type_id, actions[index], maybe, planned, plan);
             }
             for (type_id, maybe) in outputs(&action.output) {
                 let node = builder.type_node(type_id);
@@ -85,9 +83,7 @@ impl Graph {
                 Some(action) => builder.connect(actions[action], node, false, planned),
                 None => {
                     for (type_id, maybe) in outputs(&declared.output) {
-                        for source in builder.suppliers(type_id) {
-                            builder.connect(source, node, maybe, planned);
-                        }
+                        builder.supply(type_id, node, maybe, planned, plan);
                     }
                 }
             }
@@ -141,23 +137,50 @@ impl Builder<'_> {
         node
     }
 
-    /// The types whose objects serve where `type_id` is wanted: those that actions output or runs start from.
-    fn suppliers(&mut self, type_id: TypeId) -> Vec<usize> {
+    /// Connects a node with the types whose objects serve where `type_id` is wanted: those that runs start from or actions
+    /// output. An output of a supertype may turn out to be one.
+    fn supply(&mut self, type_id: TypeId, to: usize, maybe: bool, planned: bool, plan: &[usize]) {
         let agent = self.agent;
         let given = agent.inputs.iter().map(|input| input.type_id);
         let made = agent.actions.iter().flat_map(|action| outputs(&action.output)).map(|(made, _)| made);
-        let mut serving: Vec<TypeId> = given.chain(made).filter(|sub| agent.types.is_subtype(*sub, type_id)).collect();
-        serving.sort_unstable();
-        serving.dedup();
-        if serving.is_empty() {
+        let all: Vec<TypeId> = given.chain(made).collect();
+        let serves = |of: &TypeId| agent.types.is_subtype(*of, type_id);
+        let mut serving: Vec<TypeId> = all.iter().copied().filter(serves).collect();
+        let mut general: Vec<TypeId> =
+            all.iter().copied().filter(|of| !serves(of) && agent.types.is_subtype(type_id, *of)).collect();
+        if serving.is_empty() || !general.is_empty() {
             serving.push(type_id);
         }
-        serving.into_iter().map(|type_id| self.type_node(type_id)).collect()
+        for list in [&mut serving, &mut general] {
+            list.sort_unstable();
+            list.dedup();
+        }
+        for source in serving {
+            let node = self.type_node(source);
+            self.connect(node, to, maybe, planned && self.is_supplied(source, plan));
+        }
+        for source in general {
+            let (from, node) = (self.type_node(source), self.type_node(type_id));
+            self.connect(from, node, true, planned && self.is_supplied(source, plan));
+        }
+    }
+
+    /// Whether a run starts from a type, or the plan makes one: the type itself or a supertype of it.
+    fn is_supplied(&self, id: TypeId, plan: &[usize]) -> bool {
+        let agent = self.agent;
+        let makes = |action: &usize| {
+            agent
+                .actions
+                .get(*action)
+                .is_some_and(|action| outputs(&action.output).iter().any(|(made, _)| agent.types.is_subtype(id, *made)))
+        };
+        agent.inputs.iter().any(|input| input.type_id == id) || plan.iter().any(makes)
     }
 
     fn connect(&mut self, from: usize, to: usize, maybe: bool, planned: bool) {
-        if !self.graph.edges.iter().any(|edge| (edge.from, edge.to) == (from, to)) {
-            self.graph.edges.push(Edge { from, to, maybe, planned });
+        match self.graph.edges.iter_mut().find(|edge| (edge.from, edge.to) == (from, to)) {
+            Some(edge) => edge.planned |= planned,
+            None => self.graph.edges.push(Edge { from, to, maybe, planned }),
         }
     }
 }

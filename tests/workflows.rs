@@ -83,6 +83,18 @@ const RUNS: &[Run] = &[
         "order-desk",
         &["--input", r#"Order={"id": "A-17", "cents": 4900}"#, "Rent for May"],
     ),
+    run(
+        "greenhouse_hot",
+        "greenhouse.yaml",
+        "greenhouse",
+        &["--input", r#"Reading={"celsius": 34, "moisture": 12, "hour": 14}"#],
+    ),
+    run(
+        "greenhouse_calm",
+        "greenhouse.yaml",
+        "greenhouse",
+        &["--input", r#"Reading={"celsius": 21, "moisture": 40, "hour": 7}"#],
+    ),
     run("order_unpaid", "order-desk.yaml", "order-desk", &["--input", r#"Order={"id": "A-18", "cents": 4900}"#]),
 ];
 

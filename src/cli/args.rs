@@ -174,6 +174,12 @@ pub struct PlanArgs {
     /// Plan without an action (repeatable)
     #[arg(long, value_name = "ACTION")]
     pub without: Vec<String>,
+    /// Show so many further plans, the next best first
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=1000))]
+    pub alternatives: Option<u16>,
+    /// Give up planning after so long, such as `10s`
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub timeout: Option<Duration>,
     /// Where models answer; `plan` asks none, but clock and ids are fixed as in `run`.
     #[command(flatten)]
     pub model: ModelArgs,
@@ -241,6 +247,12 @@ pub struct DomainArgs {
     /// The form
     #[arg(long, value_enum, default_value_t = DomainFormat::Json)]
     pub format: DomainFormat,
+    /// The goal of the problem, in PDDL; default: the one that a plan would be made for
+    #[arg(long, value_name = "NAME")]
+    pub goal: Option<String>,
+    /// Write `domain.pddl` and `problem.pddl` to this directory instead of printing them
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 /// The form of a printed domain.
@@ -249,6 +261,8 @@ pub enum DomainFormat {
     /// JSON; with a `start` it is a problem for `solve`.
     #[default]
     Json,
+    /// PDDL, domain and problem, for other planners.
+    Pddl,
 }
 
 /// Flags of `graph`.

@@ -41,6 +41,7 @@ codes! {
     "comma-in-text": "a comma within brackets splits a text in two",
     "comment-in-text": "` #` within a text without quotes begins a comment",
     "condition-cycle": "conditions that depend on themselves",
+    "constant-condition": "a condition that nothing changes",
     "contradiction": "two keys that cannot hold together",
     "dead-action": "an action that can never run",
     "discriminator-clash": "a field with the name of the discriminator",

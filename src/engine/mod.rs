@@ -25,7 +25,10 @@ use crate::program::{Agent, Limits, Program};
 use crate::world::World;
 
 pub use inputs::{Input, MissingInput};
-pub use plan::{GoalDocument, MissingDocument, PlanDocument, PlanOptions, StepDocument};
+pub use plan::{
+    AlternativeDocument, CandidateDocument, GoalDocument, MissingDocument, Need, PlanDocument, PlanOptions,
+    StepDocument,
+};
 pub use render::{MessageDocument, RenderDocument};
 
 use host::Inner;

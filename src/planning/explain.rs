@@ -3,7 +3,7 @@
 //! "Can be had" is judged as if nothing were ever undone: what cannot be had even then has no supplier, or only suppliers
 //! that cannot run; those are told. A goal whose facts can all be had one by one, but not together, is told by what undoes them.
 
-use super::domain::{Effect, FactId, literal, normal_requirements};
+use super::domain::{Domain, Effect, FactId, literal, normal_requirements};
 use super::problem::Problem;
 use super::state::Truth;
 
@@ -21,6 +21,66 @@ pub struct Missing {
     pub suppliers: Vec<usize>,
     /// Why it cannot have the value, as a sentence without a final period.
     pub because: String,
+}
+
+/// Why a precondition cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The action itself took it away, and nothing brings it back: it has run, and runs once.
+    Own,
+    /// No action brings it about.
+    NoSupplier,
+    /// The actions that bring it about cannot run either.
+    Suppliers,
+}
+
+/// How facts are called in an explanation. The planner knows them by their text only; who knows what they mean says it
+/// better.
+pub trait Words {
+    /// A fact that must have a value, as a noun phrase: what an action needs.
+    fn fact(&self, fact: FactId, value: bool) -> String;
+
+    /// The sentence on a fact that has not the value at the start and that no action gives it.
+    fn leaf(&self, fact: FactId, value: bool, start: Truth) -> String;
+
+    /// The sentence on a fact that only these actions give the value, each with the reason why it does not: its name in
+    /// backticks, then `, which …`.
+    fn supplied(&self, fact: FactId, value: bool, by: &[String]) -> String;
+
+    /// What an action lacks, after `which`: `needs x, which nothing supplies`.
+    fn lacks(&self, fact: FactId, value: bool, others: usize, cause: Cause) -> String {
+        let others = if others == 0 { String::new() } else { format!(" and {others} more") };
+        let cause = match (cause, value) {
+            (Cause::Own, _) => "and that is true already",
+            (Cause::NoSupplier, true) => "which nothing supplies",
+            (Cause::NoSupplier, false) => "which nothing makes false",
+            (Cause::Suppliers, _) => "which cannot be had either",
+        };
+        format!("needs {}{others}, {cause}", self.fact(fact, value))
+    }
+}
+
+/// Facts by their text.
+struct Plain<'a>(&'a Domain);
+
+impl Words for Plain<'_> {
+    fn fact(&self, fact: FactId, value: bool) -> String {
+        let name = self.0.fact_name(fact);
+        if value { format!("`{name}`") } else { format!("`{name}` to be false") }
+    }
+
+    fn leaf(&self, fact: FactId, value: bool, _: Truth) -> String {
+        let name = self.0.fact_name(fact);
+        match value {
+            true => format!("`{name}` is not given at the start, and nothing supplies it"),
+            false => format!("`{name}` is true at the start, and nothing makes it false"),
+        }
+    }
+
+    fn supplied(&self, fact: FactId, value: bool, by: &[String]) -> String {
+        let verb = if value { "supplied" } else { "made false" };
+        format!("`{}` is {verb} only by {}", self.0.fact_name(fact), by.join(", and by "))
+    }
 }
 
 /// What can be had from a problem's start if nothing is ever undone.
@@ -104,11 +164,15 @@ pub fn suppliers(problem: &Problem, fact: FactId, value: bool) -> Vec<usize> {
 /// Returns why a goal cannot be reached, leaf first: what nothing can supply, then what that keeps from being supplied, up to
 /// the goal's own facts. Empty when no fact is missing and none is undone.
 pub fn unreachable(problem: &Problem, goal: usize) -> Vec<Missing> {
+    unreachable_in(problem, goal, &Plain(problem.domain.domain()))
+}
+
+/// The same as [`unreachable`], in the words of one who knows what the facts mean.
+pub fn unreachable_in(problem: &Problem, goal: usize, words: &dyn Words) -> Vec<Missing> {
     let Some(goal) = problem.domain.domain().goals.get(goal) else { return Vec::new() };
     let reach = Reach::new(problem);
-    let wanted = normal_requirements(&goal.pre);
-    let missing = reach.missing(&wanted);
-    if missing.is_empty() { reach.undone(&wanted) } else { missing }
+    let missing = reach.missing(&goal.pre, words);
+    if missing.is_empty() { reach.undone(&normal_requirements(&goal.pre), words) } else { missing }
 }
 
 /// Where a literal is in the walk back.
@@ -120,11 +184,13 @@ enum Seen {
 }
 
 impl Reach<'_, '_> {
-    /// Walks back from wanted facts, depth first, and tells each fact after those that keep it from being supplied.
-    fn missing(&self, wanted: &[(FactId, bool)]) -> Vec<Missing> {
+    /// Walks back from wanted facts, depth first, and tells each fact after those that keep it from being supplied. Empty
+    /// when each of them can be had.
+    pub fn missing(&self, wanted: &[(FactId, bool)], words: &dyn Words) -> Vec<Missing> {
         let mut seen = vec![Seen::No; self.held.len()];
         let mut told: Vec<Missing> = Vec::new();
-        let mut stack: Vec<(FactId, bool)> = wanted.iter().rev().copied().collect();
+        let mut stack: Vec<(FactId, bool)> = normal_requirements(wanted);
+        stack.reverse();
         while let Some(&(fact, value)) = stack.last() {
             let at = literal(fact, value);
             if self.holds(fact, value) || seen[at] == Seen::Told {
@@ -142,7 +208,7 @@ impl Reach<'_, '_> {
             stack.pop();
             seen[at] = Seen::Told;
             let suppliers = suppliers(self.problem, fact, value);
-            let because = self.because(fact, value, &suppliers);
+            let because = self.because(fact, value, &suppliers, words);
             told.push(Missing { fact, value, suppliers, because });
         }
         told
@@ -154,23 +220,21 @@ impl Reach<'_, '_> {
         pre.filter(|&(fact, value)| !self.holds(fact, value)).collect()
     }
 
-    fn because(&self, fact: FactId, value: bool, suppliers: &[usize]) -> String {
-        let verb = if value { "supplied" } else { "made false" };
+    fn because(&self, fact: FactId, value: bool, suppliers: &[usize], words: &dyn Words) -> String {
         if suppliers.is_empty() {
-            let nothing = if value { "nothing supplies" } else { "nothing makes false" };
-            return format!("{} is not given at the start, and {nothing} it", self.name(fact));
+            return words.leaf(fact, value, self.problem.start.get(fact));
         }
-        let reasons: Vec<String> =
-            suppliers.iter().take(NEAR_MISSES_MAX).map(|&action| self.why_not(action, fact)).collect();
-        let more = match suppliers.len().saturating_sub(NEAR_MISSES_MAX) {
-            0 => String::new(),
-            rest => format!(", and by {rest} more that cannot run"),
-        };
-        format!("{} is {verb} only by {}{more}", self.name(fact), reasons.join(", and by "))
+        let shown = suppliers.iter().take(NEAR_MISSES_MAX);
+        let mut reasons: Vec<String> = shown.map(|&action| self.why_not(action, fact, words)).collect();
+        match suppliers.len().saturating_sub(NEAR_MISSES_MAX) {
+            0 => {}
+            rest => reasons.push(format!("{rest} more that cannot run")),
+        }
+        words.supplied(fact, value, &reasons)
     }
 
     /// Returns an action's name with the reason why it does not supply a fact.
-    fn why_not(&self, action: usize, fact: FactId) -> String {
+    fn why_not(&self, action: usize, fact: FactId, words: &dyn Words) -> String {
         let name = format!("`{}`", self.problem.domain.domain().actions[action].name);
         if self.problem.excluded.contains(&action) {
             return format!("{name}, which is excluded");
@@ -183,22 +247,19 @@ impl Reach<'_, '_> {
         }
         let lacking = self.lacking(action);
         if let Some(&(needed, value)) = lacking.first() {
-            let needs = if value { self.name(needed) } else { format!("{} to be false", self.name(needed)) };
-            let others = if lacking.len() > 1 { format!(" and {} more", lacking.len() - 1) } else { String::new() };
             let own = self.problem.domain.operators[action].effects.contains(&(needed, Effect::Makes(!value)));
-            let cause = match suppliers(self.problem, needed, value).as_slice() {
-                [] if own => "and that is true already",
-                [] if value => "which nothing supplies",
-                [] => "which nothing makes false",
-                _ => "which cannot be had either",
+            let cause = match suppliers(self.problem, needed, value).is_empty() {
+                true if own => Cause::Own,
+                true => Cause::NoSupplier,
+                false => Cause::Suppliers,
             };
-            return format!("{name}, which needs {needs}{others}, {cause}");
+            return format!("{name}, which {}", words.lacks(needed, value, lacking.len() - 1, cause));
         }
         format!("{name}, which would make nothing true that is not true already")
     }
 
     /// Tells what undoes the facts of a goal that can each be had, but not together.
-    fn undone(&self, wanted: &[(FactId, bool)]) -> Vec<Missing> {
+    fn undone(&self, wanted: &[(FactId, bool)], words: &dyn Words) -> Vec<Missing> {
         let domain = self.problem.domain;
         let mut told = Vec::new();
         for &(fact, value) in wanted {
@@ -210,16 +271,12 @@ impl Reach<'_, '_> {
                 .collect();
             if !names.is_empty() {
                 let suppliers = suppliers(self.problem, fact, value);
-                let (name, undo) = (self.name(fact), names.join(", "));
+                let (name, undo) = (words.fact(fact, value), names.join(", "));
                 let because = format!("{name} can be had, but not together with what else is needed: {undo} undoes it");
                 told.push(Missing { fact, value, suppliers, because });
             }
         }
         told
-    }
-
-    fn name(&self, fact: FactId) -> String {
-        format!("`{}`", self.problem.domain.domain().fact_name(fact))
     }
 }
 

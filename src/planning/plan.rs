@@ -1,6 +1,7 @@
 //! What planning answers: a plan that explains itself, a proof that there is none, or the limit that was reached.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 use super::domain::FactId;
 
@@ -108,6 +109,30 @@ pub enum Limit {
     Time,
     /// The search's tables would pass [`Limits::memory_bytes_max`](super::Limits::memory_bytes_max).
     Memory,
+}
+
+impl Limit {
+    /// Returns the word for it in documents: `time` or `memory`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Limit::Time => "time",
+            Limit::Memory => "memory",
+        }
+    }
+}
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limit = match self.limit {
+            Limit::Time => "its time limit",
+            Limit::Memory => "the limit of its memory",
+        };
+        write!(
+            f,
+            "planning came to {limit} after looking at {} states; whether there is a plan is not known",
+            self.expanded
+        )
+    }
 }
 
 impl Plan {

@@ -328,10 +328,7 @@ fn answer(problem: &Problem, outcome: Outcome) -> SolveResult {
         }
         Outcome::LimitReached(reached) => SolveResult {
             exhausted: Some(false),
-            limit: Some(match reached.limit {
-                Limit::Time => "time",
-                Limit::Memory => "memory",
-            }),
+            limit: Some(reached.limit.word()),
             expanded: reached.expanded,
             ..SolveResult::default()
         },

@@ -1,6 +1,7 @@
 //! Utility planning: no look-ahead, the most worthwhile of what can run now.
 
-use super::amount::exact_sum;
+use super::amount::{exact_sum, from_exact};
+use super::domain::FactId;
 use super::problem::Problem;
 use super::state::State;
 use super::validate::makes_progress;
@@ -25,6 +26,34 @@ pub fn utility_step(problem: &Problem) -> Option<usize> {
         }
     }
     best.map(|(_, action)| action)
+}
+
+/// An action that can run now, or could if open facts turn out as it needs them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The action, by position.
+    pub action: usize,
+    /// Its value minus its cost.
+    pub net: f64,
+    /// The open facts that it hangs on, with the value it needs; empty when it can run now.
+    pub hangs_on: Vec<(FactId, bool)>,
+}
+
+/// Returns what can run now or could, the highest `value - cost` first; ties in declaration order. The first that hangs on
+/// nothing is [`utility_step`].
+pub fn candidates(problem: &Problem) -> Vec<Candidate> {
+    let mut found: Vec<(i128, Candidate)> = Vec::new();
+    for (action, operator) in problem.domain.operators.iter().enumerate() {
+        let allowed = operator.pre.iter().all(|&(fact, value)| problem.start.allows(fact, value));
+        let impossible = operator.impossible || problem.excluded.contains(&action);
+        if allowed && !impossible && makes_progress(problem, action, &problem.start) {
+            let net = exact_sum([problem.value(action), -problem.cost(action)].into_iter());
+            let open = operator.pre.iter().copied().filter(|&(fact, value)| !problem.start.knows(fact, value));
+            found.push((net, Candidate { action, net: from_exact(net), hangs_on: open.collect() }));
+        }
+    }
+    found.sort_by(|(a, _), (b, _)| b.cmp(a));
+    found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
 /// Returns the first goal, in declaration order, whose facts are all known to hold in a state.
@@ -58,7 +87,11 @@ mod tests {
         let compiled = domain.compile().expect("a good domain");
         let mut start = State::all(2, Truth::Open);
         start.set(y, Truth::True);
-        assert_eq!(utility_step(&Problem::new(&compiled, start.clone())), Some(1));
+        let open = Problem::new(&compiled, start.clone());
+        assert_eq!(utility_step(&open), Some(1));
+        let ranked: Vec<(usize, bool)> =
+            candidates(&open).iter().map(|candidate| (candidate.action, candidate.hangs_on.is_empty())).collect();
+        assert_eq!(ranked, [(3, false), (1, true), (2, true), (0, true)]);
         start.set(x, Truth::True);
         start.set(y, Truth::False);
         let mut problem = Problem::new(&compiled, start);

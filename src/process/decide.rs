@@ -25,6 +25,8 @@ pub(super) enum Decision {
     Done,
     /// There is no way.
     Stuck(String),
+    /// Planning itself came to a limit: nothing is known about what was not looked at.
+    Limit(String),
     /// A cost or value is wrong.
     Wrong(String),
 }
@@ -82,15 +84,17 @@ impl Process {
     /// Finds the best plan, or the best action, of this round.
     pub(super) fn decide(&self, seen: &Seen) -> Decision {
         let domain = self.domain.clone();
-        let problem = match self.problem(&domain, seen) {
+        let mut problem = match self.problem(&domain, seen) {
             Ok(problem) => problem,
             Err(why) => return Decision::Wrong(why),
         };
+        let stop = || self.core().kill.is_killed() || self.core().ledger.is_out_of_time();
+        problem.limits.stop = Some(&stop);
         match self.planner {
             PlannerKind::Goap => self.by_plan(&problem, seen),
-            PlannerKind::Utility => self.by_utility(&problem),
+            PlannerKind::Utility => self.by_utility(&problem, seen),
             PlannerKind::Hybrid => match self.by_plan(&problem, seen) {
-                Decision::Stuck(_) => self.by_utility(&problem),
+                Decision::Stuck(_) => self.by_utility(&problem, seen),
                 decision => decision,
             },
             PlannerKind::Supervisor => Decision::Wrong("not supported yet: `planner: supervisor`".to_owned()),
@@ -137,9 +141,7 @@ impl Process {
         let plan = match rest.map_or_else(|| planning::plan(problem), Outcome::Plan) {
             Outcome::Plan(plan) => plan,
             Outcome::Unsolvable(_) => return Decision::Stuck(self.why_unreachable(problem)),
-            Outcome::LimitReached(_) => {
-                return Decision::Stuck("no plan was found within the planner's memory".to_owned());
-            }
+            Outcome::LimitReached(reached) => return Decision::Limit(reached.to_string()),
         };
         if !plan.hangs_on().is_empty() {
             return self.open_first_step(&plan, seen);
@@ -186,9 +188,16 @@ impl Process {
         action.is_some_and(|action| !action.clear_blackboard && action.hide.is_empty() && action.trigger.is_none())
     }
 
-    fn by_utility(&self, problem: &Problem<'_>) -> Decision {
-        if let Some(operator) = planning::utility_step(problem) {
-            return Decision::Act(vec![operator], None);
+    /// The most worthwhile of what can run now. What hangs on a condition that a model has yet to be asked about is
+    /// asked about first, if it would be the most worthwhile.
+    fn by_utility(&self, problem: &Problem<'_>, seen: &Seen) -> Decision {
+        for candidate in planning::candidates(problem) {
+            let asked = |open: &(FactId, bool)| seen.facts.to_ask.iter().find(|(fact, _)| *fact == open.0);
+            match candidate.hangs_on.first().map(asked) {
+                None => return Decision::Act(vec![candidate.action], None),
+                Some(Some((_, condition))) => return Decision::Ask(*condition),
+                Some(None) => {}
+            }
         }
         if self.considered_goals().next().is_none() {
             return Decision::Done;
@@ -205,7 +214,7 @@ impl Process {
         let mut reasons: Vec<String> = Vec::new();
         for goal in goals {
             let name = &self.domain.domain().goals[goal].name;
-            let missing = planning::explain::unreachable(problem, goal);
+            let missing = self.core().agent.words_for_process().unreachable(problem, goal);
             let because: Vec<&str> = missing.iter().map(|missing| missing.because.as_str()).collect();
             reasons.push(match because.is_empty() {
                 true => format!("no plan reaches `{name}`"),

@@ -70,13 +70,21 @@ fn known(truth: Truth) -> Known {
 /// # Errors
 /// Says what is wrong: no number, a cost below zero, a failing expr.
 pub fn number(scope: &Scope, number: Number, what: &str, of: &str) -> Result<f64, String> {
+    known_number(scope, number, what, of).map(|value| value.unwrap_or(0.0))
+}
+
+/// A cost or value of this round; `None` while it mentions an object that is not there yet.
+///
+/// # Errors
+/// Says what is wrong: no number, a cost below zero, a failing expr.
+pub fn known_number(scope: &Scope, number: Number, what: &str, of: &str) -> Result<Option<f64>, String> {
     let expr = match number {
-        Number::Fixed(value) => return Ok(value),
+        Number::Fixed(value) => return Ok(Some(value)),
         Number::Expr(expr) => expr,
     };
     let value = match scope.agent.templates.eval(expr, scope) {
         Ok(value) => value,
-        Err(error) if error.is_undefined => return Ok(0.0),
+        Err(error) if error.is_undefined => return Ok(None),
         Err(error) => return Err(format!("the {what} of `{of}`: {error}")),
     };
     let Some(value) = value.as_f64() else {
@@ -85,5 +93,5 @@ pub fn number(scope: &Scope, number: Number, what: &str, of: &str) -> Result<f64
     if what == "cost" && value < 0.0 {
         return Err(format!("the cost of `{of}` is {value}; a cost is not below zero"));
     }
-    Ok(value)
+    Ok(Some(value))
 }

@@ -80,6 +80,12 @@ impl Ledger {
         }
     }
 
+    /// Whether the time of the process, or of one it belongs to, is up: planning stops then.
+    pub fn is_out_of_time(&self) -> bool {
+        self.limits.time.is_some_and(|most| self.elapsed() >= most)
+            || self.parent.as_ref().is_some_and(|parent| parent.is_out_of_time())
+    }
+
     fn exceeded(&self, next: Next) -> Option<String> {
         let (used, limits) = (self.used(), &self.limits);
         let tokens = used.input_tokens + used.output_tokens;
@@ -178,7 +184,9 @@ mod tests {
             "the limit on cost of $1 is reached ($1.0000 used)"
         );
         let timed = Ledger::new(Limits { time: Some(std::time::Duration::from_secs(5)), ..Limits::default() }, None);
+        assert!(!timed.is_out_of_time());
         tokio::time::advance(std::time::Duration::from_secs(6)).await;
+        assert!(timed.is_out_of_time());
         assert_eq!(timed.check(Next::Action).unwrap_err().message, "the limit on time of 5 s is reached");
     }
 }

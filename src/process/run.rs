@@ -200,8 +200,16 @@ impl Process {
             Decision::Ask(condition) => self.ask(seen.scope, condition).await,
             Decision::Done => self.finish(Status::Completed, None),
             Decision::Stuck(why) => self.give_up(why),
+            Decision::Limit(why) => self.stop_planning(why),
             Decision::Wrong(why) => self.finish(Status::Failed, Some((None, Failure::new(FailureKind::Error, why)))),
         }
+    }
+
+    /// Planning came to a limit: the switch, the time, or its own memory.
+    fn stop_planning(&mut self, why: String) {
+        let ended = self.ended_from_outside();
+        let (status, failure) = ended.unwrap_or((Status::Terminated, Failure::new(FailureKind::Limit, why)));
+        self.finish(status, Some((None, failure)));
     }
 
     /// The switch, and the limits, looked at before every action.
@@ -300,6 +308,11 @@ impl Process {
             self.marks.clone(),
             core.view.clone(),
         )
+    }
+
+    /// The planner of this run.
+    pub fn planner(&self) -> PlannerKind {
+        self.planner
     }
 
     /// The planning domain of this run.

@@ -6,6 +6,7 @@
 pub mod fact;
 pub mod graph;
 mod start;
+pub mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

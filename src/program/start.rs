@@ -1,6 +1,8 @@
 //! The state that a run is assumed to start from, before there is a blackboard.
 
-use crate::planning::{FactId, State, Truth};
+use crate::planning::explain::{Reach, suppliers};
+use crate::planning::{FactId, Problem, State, Truth};
+use crate::value::TypeId;
 
 use super::{Agent, ConditionKind, Fact, Input};
 
@@ -15,8 +17,71 @@ impl Agent {
         state
     }
 
+    /// A state in which objects of these types are there too: what mentions one of them may turn out either way.
+    pub fn state_with(&self, state: &State, types: &[TypeId]) -> State {
+        let input =
+            |type_id: TypeId| Input { name: String::new(), type_id, list: false, optional: false, named: false };
+        let there = self.facts.iter().enumerate().filter_map(|(at, fact)| match fact {
+            Fact::Has { type_id, count: 1 } if state.knows(FactId(at as u32), true) => Some(*type_id),
+            _ => None,
+        });
+        let inputs: Vec<Input> = there.chain(types.iter().copied()).map(input).collect();
+        let new =
+            |id: &TypeId| types.iter().any(|of| self.types.is_subtype(*of, *id) || self.types.is_subtype(*id, *of));
+        let mut with = state.clone();
+        for (at, fact) in self.facts.iter().enumerate() {
+            let touched = match fact {
+                Fact::Has { type_id, .. } | Fact::Newest(type_id) => new(type_id),
+                Fact::HasNamed { .. } | Fact::Ran(_) | Fact::In(_) => false,
+                Fact::Condition(at) => match self.conditions.get(*at) {
+                    Some(condition) => condition.mentions.iter().any(new),
+                    None => false,
+                },
+                Fact::Expr { mentions, .. } => mentions.iter().any(new),
+            };
+            let fact_id = FactId(at as u32);
+            if touched && !(state.knows(fact_id, true) && matches!(fact, Fact::Has { .. })) {
+                with.set(fact_id, self.assumed(fact, &inputs));
+            }
+        }
+        with
+    }
+
+    /// The types that are missing at the problem's start for these facts to be had: types that some action takes and none
+    /// outputs, as few as will do. `None` when no input would help.
+    pub fn inputs_wanted(&self, problem: &Problem<'_>, wanted: &[(FactId, bool)]) -> Option<Vec<TypeId>> {
+        let reaches = |types: &[TypeId]| {
+            let mut problem = problem.clone();
+            problem.start = self.state_with(&problem.start, types);
+            let reach = Reach::new(&problem);
+            wanted.iter().all(|(fact, value)| reach.holds(*fact, *value))
+        };
+        let mut types: Vec<TypeId> = Vec::new();
+        for (at, fact) in self.facts.iter().enumerate() {
+            let id = FactId(at as u32);
+            if let Fact::Has { type_id, count: 1 } = fact
+                && !problem.start.allows(id, true)
+                && self.domain.domain().actions.iter().any(|action| action.pre.contains(&(id, true)))
+                && suppliers(problem, id, true).is_empty()
+            {
+                types.push(*type_id);
+            }
+        }
+        if !reaches(&types) {
+            return None;
+        }
+        for at in (0..types.len()).rev() {
+            let mut fewer = types.clone();
+            fewer.remove(at);
+            if reaches(&fewer) {
+                types = fewer;
+            }
+        }
+        Some(types)
+    }
+
     fn assumed(&self, fact: &Fact, inputs: &[Input]) -> Truth {
-        let present = |id: &crate::value::TypeId| {
+        let present = |id: &TypeId| {
             inputs
                 .iter()
                 .any(|input| self.types.is_subtype(input.type_id, *id) || self.types.is_subtype(*id, input.type_id))

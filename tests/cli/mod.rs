@@ -5,6 +5,7 @@ mod check;
 mod explain;
 mod inspect;
 mod models;
+mod plan;
 mod run;
 mod solve;
 

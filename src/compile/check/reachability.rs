@@ -1,170 +1,197 @@
-//! Reachability: goals that the agent's inputs cannot reach, and actions that can never run.
+//! Reachability: goals that the agent's inputs cannot reach, actions that can never run, conditions that nothing changes.
 
+use crate::decl::read::listed;
 use crate::diag::{Diagnostic, suggest};
-use crate::planning::{Effect, FactId, State};
-use crate::program::{Agent, Fact};
+use crate::planning::explain::{Missing, Reach};
+use crate::planning::{FactId, Problem};
+use crate::program::{Agent, ConditionKind, Fact};
 
 use super::super::agent::AgentCx;
 
-/// Warns of goals and actions that no run can come to.
+/// Most sentences of one chain that a finding tells; the leaves come first.
+const SENTENCES_MAX: usize = 4;
+
+/// Warns of goals and actions that no run can come to, and of conditions that stay as they are.
 pub(crate) fn check(cx: &mut AgentCx<'_>, agent: &Agent) {
+    flags(cx, agent);
     // Through states more can be reached than the domain shows; `on_stuck` actions supply what nothing else does.
     if !cx.heads.visible.states.is_empty() || !cx.heads.visible.on_stuck.is_empty() {
         return;
     }
-    let start = agent.assumed_start(&agent.inputs);
-    let reached = Reached::of(agent, &start);
-    let inputs: Vec<String> = agent.inputs.iter().map(|input| agent.types.name(input.type_id).to_owned()).collect();
+    let problem = Problem::new(&agent.domain, agent.assumed_start(&agent.inputs));
+    let reach = Reach::new(&problem);
+    actions(cx, agent, &problem, &reach);
+    goals(cx, agent, &problem, &reach);
+    conditions(cx, agent, &reach);
+}
+
+fn actions(cx: &mut AgentCx<'_>, agent: &Agent, problem: &Problem<'_>, reach: &Reach<'_, '_>) {
     let mut reported: Vec<usize> = Vec::new();
     for (at, action) in agent.domain.domain().actions.iter().enumerate() {
-        let index = agent.operators[at];
-        let runs = |other: usize| agent.operators[other] == index && reached.runs(agent, other);
+        let Some(&index) = agent.operators.get(at) else { continue };
+        let runs = |other: usize| agent.operators[other] == index && reach.runs(other);
         if reported.contains(&index) || (0..agent.operators.len()).any(runs) {
             continue;
         }
         reported.push(index);
-        let missing = reached.missing(agent, &action.pre);
+        let missing = agent.words_for_inputs().missing(reach, &action.pre);
+        let why = match missing.is_empty() {
+            true => "what it would make true is true already".to_owned(),
+            false => sentences(&missing),
+        };
         let Some(head) = cx.heads.actions.iter().find(|head| head.full_name == agent.actions[index].name) else {
             continue;
         };
-        let span = head.name.span;
-        cx.report(
-            Diagnostic::warning(
-                "dead-action",
-                span,
-                format!("the action `{}` can never run: {missing}", head.full_name),
-            )
-            .help(given(&inputs)),
-        );
+        let (span, name) = (head.name.span, &head.full_name);
+        let found = Diagnostic::warning("dead-action", span, format!("the action `{name}` can never run: {why}"));
+        cx.report(found.help(cure(agent, problem, reach, &action.pre, &missing, "run")));
     }
+}
+
+fn goals(cx: &mut AgentCx<'_>, agent: &Agent, problem: &Problem<'_>, reach: &Reach<'_, '_>) {
     for (at, goal) in agent.goals.iter().enumerate() {
         let pre = &agent.domain.domain().goals[at].pre;
-        if reached.allows(pre) {
+        let missing = agent.words_for_inputs().missing(reach, pre);
+        if missing.is_empty() {
             continue;
         }
-        let missing = reached.missing(agent, pre);
         let written = cx.heads.visible.goals.get(goal.name.as_str()).map(|decl| decl.name.span);
         let action = cx.heads.actions.iter().find(|head| head.full_name == goal.name).map(|head| head.name.span);
         let Some(span) = written.or(action) else { continue };
-        cx.report(
-            Diagnostic::warning(
-                "unreachable-goal",
-                span,
-                format!("the goal `{}` cannot be reached: {missing}", goal.name),
-            )
-            .help(given(&inputs)),
+        let (name, why) = (&goal.name, sentences(&missing));
+        let found =
+            Diagnostic::warning("unreachable-goal", span, format!("the goal `{name}` cannot be reached: {why}"));
+        cx.report(found.help(cure(agent, problem, reach, pre, &missing, "be reached")));
+    }
+}
+
+/// Conditions that only `post` changes, and that no `post` names. Those of a shared file may be for other agents.
+fn flags(cx: &mut AgentCx<'_>, agent: &Agent) {
+    let Some(own) = cx.heads.own.agent.as_ref().map(|name| name.span.file) else { return };
+    for (at, condition) in agent.conditions.iter().enumerate() {
+        let ConditionKind::Flag(value) = condition.kind else { continue };
+        let name = &condition.name;
+        let span = cx.heads.visible.conditions.get(name.as_str()).map(|decl| decl.name.span);
+        let Some(span) = span.filter(|span| span.file == own) else { continue };
+        if agent.actions.iter().all(|action| action.post.iter().all(|(of, to)| *of != at || *to == value)) {
+            let message = format!("the condition `{name}` is always `{value}`");
+            let other = if value { format!("not {name}") } else { name.clone() };
+            let help = format!("no action has `post: {other}`; a switch that is set by hand belongs in `config`");
+            cx.report(Diagnostic::warning("constant-condition", span, message).help(help));
+        }
+    }
+}
+
+/// Conditions that can never be known, because what they look at never comes.
+fn conditions(cx: &mut AgentCx<'_>, agent: &Agent, reach: &Reach<'_, '_>) {
+    for (at, fact) in agent.facts.iter().enumerate() {
+        let Fact::Condition(index) = fact else { continue };
+        let Some(condition) = agent.conditions.get(*index) else { continue };
+        let id = FactId(at as u32);
+        if matches!(condition.kind, ConditionKind::Flag(_)) || reach.holds(id, true) || reach.holds(id, false) {
+            continue;
+        }
+        let Some(span) = cx.heads.visible.conditions.get(condition.name.as_str()).map(|decl| decl.name.span) else {
+            continue;
+        };
+        let types: Vec<&str> = condition.mentions.iter().map(|id| agent.types.name(*id)).collect();
+        let message = format!("the condition `{}` can never be known", condition.name);
+        let help = format!("it looks at {}, and not all of that can be there", listed(&types));
+        cx.report(Diagnostic::warning("constant-condition", span, message).help(help));
+    }
+}
+
+/// The chain as one text, the leaf first.
+fn sentences(missing: &[Missing]) -> String {
+    let mut told: Vec<&str> = missing.iter().take(SENTENCES_MAX).map(|missing| missing.because.as_str()).collect();
+    let more = "and so on";
+    told.extend((missing.len() > SENTENCES_MAX).then_some(more));
+    told.join("; ")
+}
+
+/// What a run starts from, and which inputs would be enough.
+fn cure(
+    agent: &Agent,
+    problem: &Problem<'_>,
+    reach: &Reach<'_, '_>,
+    wanted: &[(FactId, bool)],
+    missing: &[Missing],
+    can: &str,
+) -> String {
+    let inputs: Vec<&str> = agent.inputs.iter().map(|input| agent.types.name(input.type_id)).collect();
+    let starts = match inputs.is_empty() {
+        true => "a run starts from nothing".to_owned(),
+        false => format!("a run starts from {}", listed(&inputs)),
+    };
+    if let Some(near) = missing.iter().find_map(|missing| near(agent, reach, missing)) {
+        return format!("{starts}; {near}");
+    }
+    match agent.inputs_wanted(problem, wanted) {
+        Some(types) if !types.is_empty() => {
+            let names: Vec<&str> = types.iter().map(|id| agent.types.name(*id)).collect();
+            format!("{starts}; with {} among `inputs` it could {can}", listed(&names))
+        }
+        _ => format!("{starts}; let an action output what is missing"),
+    }
+}
+
+/// A type that is supplied, and named nearly as one that is not.
+fn near(agent: &Agent, reach: &Reach<'_, '_>, missing: &Missing) -> Option<String> {
+    let type_name = |fact: &Fact| match fact {
+        Fact::Has { type_id, .. } => Some(agent.types.name(*type_id)),
+        _ => None,
+    };
+    let wanted = type_name(agent.facts.get(missing.fact.0 as usize)?)?;
+    let supplied = agent.facts.iter().enumerate().filter(|(at, _)| reach.holds(FactId(*at as u32), true));
+    let names: Vec<&str> = supplied.filter_map(|(_, fact)| type_name(fact)).collect();
+    let near = suggest::nearest(wanted, names.iter().copied());
+    near.first().map(|near| format!("`{near}` is supplied, `{wanted}` is not"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::compile::tests::{compiled, lines};
+
+    fn found(rest: &str) -> Vec<String> {
+        let text = format!("agent: a\ninputs: UserInput\ntypes:\n  A: {{x: string}}\n  B: {{x: string}}\n{rest}");
+        let compiled = compiled(&[("a.yaml", &text)]);
+        let help = compiled.diagnostics.iter().flat_map(|found| found.help.clone());
+        lines(&compiled).into_iter().chain(help).collect()
+    }
+
+    #[test]
+    fn the_fewest_inputs_that_would_do_are_told() {
+        let lines = found(
+            "  W: {x: string}\n  V: {x: string}\nactions:\n  w: {inputs: W, output: A, prompt: hi}\n  v: {inputs: V, output: A, prompt: hi}\n  end: {inputs: A, output: B, prompt: hi, achieves: Done}\n",
         );
-    }
-}
-
-fn given(inputs: &[String]) -> String {
-    match inputs {
-        [] => "a run starts from nothing; declare `inputs`, or an action that outputs what is missing".to_owned(),
-        _ => format!("a run starts from {}", crate::decl::read::listed(inputs)),
-    }
-}
-
-/// What can become true or false when nothing is ever undone.
-struct Reached {
-    can_be: [Vec<bool>; 2],
-}
-
-impl Reached {
-    fn of(agent: &Agent, start: &State) -> Reached {
-        let domain = agent.domain.domain();
-        let facts = domain.fact_count();
-        let of = |value: bool| (0..facts).map(|at| start.allows(FactId(at as u32), value)).collect();
-        let mut reached = Reached { can_be: [of(false), of(true)] };
-        let mut done = vec![false; domain.actions.len()];
-        loop {
-            let mut grew = false;
-            for (at, action) in domain.actions.iter().enumerate() {
-                if done[at] || !reached.allows(&action.pre) {
-                    continue;
-                }
-                done[at] = true;
-                grew = true;
-                for (fact, effect) in &action.effects {
-                    for value in [false, true] {
-                        if *effect == Effect::Opens || *effect == Effect::Makes(value) {
-                            reached.can_be[usize::from(value)][fact.0 as usize] = true;
-                        }
-                    }
-                }
-            }
-            if !grew {
-                return reached;
-            }
-        }
+        let wanted = "a run starts from `UserInput`; with `W` among `inputs` it could be reached";
+        assert!(lines.iter().any(|line| line == wanted), "{lines:#?}");
+        let goal = lines.iter().find(|line| line.starts_with("unreachable-goal")).expect("a finding");
+        assert!(
+            goal.contains("`A` is output only by `w`, which needs `W`, which nothing supplies, and by `v`"),
+            "{goal}"
+        );
+        assert!(!goal.contains("cannot run"), "{goal}");
     }
 
-    fn can(&self, fact: FactId, value: bool) -> bool {
-        self.can_be[usize::from(value)].get(fact.0 as usize).copied().unwrap_or(false)
-    }
-
-    fn allows(&self, pre: &[(FactId, bool)]) -> bool {
-        pre.iter().all(|(fact, value)| self.can(*fact, *value))
-    }
-
-    fn runs(&self, agent: &Agent, operator: usize) -> bool {
-        self.allows(&agent.domain.domain().actions[operator].pre)
-    }
-
-    /// What is missing, in words.
-    fn missing(&self, agent: &Agent, pre: &[(FactId, bool)]) -> String {
-        let mut parts: Vec<String> = Vec::new();
-        for (fact, value) in pre.iter().filter(|(fact, value)| !self.can(*fact, *value)) {
-            let text = self.because(agent, *fact, *value, 0);
-            if !parts.contains(&text) {
-                parts.push(text);
-            }
-        }
-        parts.join("; ")
-    }
-
-    fn because(&self, agent: &Agent, fact: FactId, value: bool, depth: usize) -> String {
-        let domain = agent.domain.domain();
-        let name = domain.fact_name(fact);
-        let what = match agent.facts.get(fact.0 as usize) {
-            Some(Fact::Has { type_id, count: 1 }) => format!("`{}`", agent.types.name(*type_id)),
-            _ => format!("`{}{name}`", if value { "" } else { "not " }),
+    #[test]
+    fn a_flag_that_no_post_changes_is_constant() {
+        let rest = |post: &str| {
+            format!(
+                "conditions:\n  ok: false\nactions:\n  check: {{inputs: UserInput, output: A, {post}prompt: hi}}\n  end: {{inputs: A, pre: not ok, output: B, prompt: hi, achieves: Done}}\n"
+            )
         };
-        let suppliers: Vec<usize> = domain
-            .actions
-            .iter()
-            .enumerate()
-            .filter(|(_, action)| {
-                let gives = |(of, effect): &(FactId, Effect)| {
-                    *of == fact && (*effect == Effect::Opens || *effect == Effect::Makes(value))
-                };
-                action.effects.iter().any(gives)
-            })
-            .map(|(at, _)| at)
-            .collect();
-        let Some(first) = suppliers.first() else {
-            let near = self.near(agent, fact);
-            return format!("nothing supplies {what}{near}");
-        };
-        let action = &domain.actions[*first];
-        let needed = action.pre.iter().find(|(fact, value)| !self.can(*fact, *value));
-        match needed {
-            Some((needed, value)) if depth < 8 && *needed != fact => format!(
-                "{what} comes only from `{}`, and {}",
-                agent.actions[agent.operators[*first]].name,
-                self.because(agent, *needed, *value, depth + 1)
-            ),
-            _ => format!("nothing supplies {what}"),
-        }
+        let lines = found(&rest(""));
+        assert_eq!(lines[0], "constant-condition at \"ok\": the condition `ok` is always `false`");
+        assert_eq!(found(&rest("post: ok, ")), Vec::<String>::new());
+        assert_eq!(found(&rest("post: not ok, "))[0], lines[0]);
     }
 
-    /// A type that is supplied and named nearly as one that is not.
-    fn near(&self, agent: &Agent, fact: FactId) -> String {
-        let Some(Fact::Has { type_id, .. }) = agent.facts.get(fact.0 as usize) else { return String::new() };
-        let supplied = agent.facts.iter().enumerate().filter_map(|(at, other)| match other {
-            Fact::Has { type_id, .. } if self.can(FactId(at as u32), true) => Some(agent.types.name(*type_id)),
-            _ => None,
-        });
-        let near = suggest::nearest(agent.types.name(*type_id), supplied);
-        near.first().map(|near| format!(" (`{near}` is supplied)")).unwrap_or_default()
+    #[test]
+    fn a_condition_on_what_never_comes_is_never_known() {
+        let lines = found(
+            "conditions:\n  late: b.x == 'late'\nactions:\n  make: {inputs: UserInput, output: A, prompt: hi, achieves: Done}\n  end: {inputs: UserInput, pre: late, output: A, prompt: hi}\n",
+        );
+        assert!(lines.iter().any(|line| line.contains("the condition `late` can never be known")), "{lines:#?}");
     }
 }

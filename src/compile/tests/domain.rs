@@ -170,9 +170,9 @@ fn goals_and_actions_that_cannot_be_reached_are_told_with_the_chain() {
     assert_eq!(
         lines,
         [
-            "dead-action at \"look\": the action `look` can never run: nothing supplies `Weather`",
-            "dead-action at \"end\": the action `end` can never run: `A` comes only from `look`, and nothing supplies `Weather`",
-            "unreachable-goal at \"end\": the goal `end` cannot be reached: `ran(end)` comes only from `end`, and `A` comes only from `look`, and nothing supplies `Weather`; `B` comes only from `end`, and `A` comes only from `look`, and nothing supplies `Weather`",
+            "dead-action at \"look\": the action `look` can never run: `Weather` is not among the inputs, and no action outputs it",
+            "dead-action at \"end\": the action `end` can never run: `Weather` is not among the inputs, and no action outputs it; `A` is output only by `look`, which needs `Weather`, which nothing supplies",
+            "unreachable-goal at \"end\": the goal `end` cannot be reached: `Weather` is not among the inputs, and no action outputs it; `A` is output only by `look`, which needs `Weather`, which nothing supplies; `B` is output only by `end`, which needs `A`, which cannot be had either",
         ]
     );
     assert!(compiled.program.is_some());

@@ -337,10 +337,19 @@ impl<'w> Loaded<'w> {
         let diagnostic = match error {
             ReadError::NotFound => {
                 let dir = Path::new(path).parent().unwrap_or(Path::new("")).to_owned();
-                let near: Vec<String> = self.world.list(&dir).iter().map(slashed).collect();
-                let near = near.iter().map(String::as_str).filter(|path| is_module_path(path));
-                Diagnostic::error("file-not-found", from, format!("there is no file `{path}`"))
-                    .help(suggest::did_you_mean(path, near))
+                let found: Vec<String> = self.world.list(&dir).iter().map(slashed).collect();
+                let found = found.iter().map(String::as_str).filter(|path| is_module_path(path));
+                let near = suggest::nearest(path, found);
+                let diagnostic = Diagnostic::error("file-not-found", from, format!("there is no file `{path}`"));
+                match (near.first(), from) {
+                    // As it must be written: relative to the file that imports it.
+                    (Some(near), Some(from)) => {
+                        let near = relative_to(self.sources.get(from.file).path(), near);
+                        diagnostic.help(format!("did you mean `{near}`?"))
+                    }
+                    (Some(near), None) => diagnostic.help(format!("did you mean `{near}`?")),
+                    (None, _) => diagnostic,
+                }
             }
             ReadError::Escapes => outside(path, from),
             other => Diagnostic::error("unreadable-file", from, format!("cannot read `{path}`: {other}")),
@@ -620,6 +629,14 @@ fn agent_line(text: &str) -> Option<String> {
     })
 }
 
+/// A path of the project as a file of the project writes it.
+fn relative_to(file: &str, path: &str) -> String {
+    let (from, to): (Vec<&str>, Vec<&str>) = (file.split('/').collect(), path.split('/').collect());
+    let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count().min(from.len() - 1);
+    let up = "../".repeat(from.len() - 1 - shared);
+    up + &to[shared..].join("/")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -633,6 +650,13 @@ mod tests {
         let sources = &loaded.sources;
         let line = |d: &Diagnostic| format!("{} at {:?}", d.code, d.span.map(|span| sources.slice(span)).unwrap_or(""));
         (paths, loaded.diagnostics.iter().map(line).collect())
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_file_that_names_them() {
+        assert_eq!(relative_to("workflows/a.yaml", "workflows/shared/b.yaml"), "shared/b.yaml");
+        assert_eq!(relative_to("workflows/a.yaml", "shared/b.yaml"), "../shared/b.yaml");
+        assert_eq!(relative_to("a.yaml", "b.yaml"), "b.yaml");
     }
 
     #[test]

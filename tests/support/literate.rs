@@ -8,7 +8,7 @@
 use std::path::Path;
 
 /// Words that open a note.
-const NOTES: &[&str] = &["first", "found", "ends", "run", "args"];
+const NOTES: &[&str] = &["first", "found", "ends", "run", "known"];
 
 /// One case.
 #[derive(Debug, Default, Clone)]

@@ -29,9 +29,19 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
                 .help("remove `abstract: true`"),
             );
         }
-        // Other mistakes of the types show up here again, in words that help less.
-        let sound = cx.strings.findings.iter().all(|finding| finding.severity == Severity::Warning);
-        if sound
+    }
+    schemas(cx);
+}
+
+/// Checks that the types are schemas, once everything else about them is known to be right: a mistake would show up here
+/// again, in words that help less, and in every type that mentions the one that has it.
+fn schemas(cx: &mut AgentCx<'_>) {
+    if cx.strings.findings.iter().any(|finding| finding.severity == Severity::Error) {
+        return;
+    }
+    let heads = cx.heads;
+    for decl in heads.visible.types.values().chain(heads.visible.states.values()) {
+        if let Some(id) = heads.types.id(&decl.name.value)
             && has_keywords(decl.decl)
             && let Err(message) = check_schema(&schema_of_type(&heads.types, id))
         {

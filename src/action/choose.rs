@@ -38,6 +38,13 @@ impl ActionKind for Choose {
 
     fn read(&self, node: &Node, cx: &mut ReadCx) -> Option<Arc<dyn Written>> {
         let branches = List::<BranchDecl>::read(node, cx)?;
+        if matches!(&node.kind, crate::source::NodeKind::List(items) if items.is_empty()) {
+            cx.report(
+                Diagnostic::error("missing-key", node.span, "a `choose` needs a branch")
+                    .help("add `{when: …, set: …}`, and a last branch without `when` for all else"),
+            );
+            return None;
+        }
         Some(Arc::new(WrittenChoose(branches)))
     }
 }

@@ -52,6 +52,8 @@ pub trait LowerCx {
     /// Resolves every `${env:NAME}` and `${env:NAME:-default}` of a text, as written and as it is; a variable that is
     /// not set and has no default is a finding. Only `http.headers` and `exec.env` may ask (language.md 2).
     fn environment(&mut self, text: &Template) -> Option<Vec<(String, Secret)>>;
+    /// Reports a name that a variable cannot have; `what` is "a loop variable".
+    fn check_variable(&mut self, name: &Name, what: &str);
     /// Reports a finding.
     fn report(&mut self, diagnostic: Diagnostic);
     /// Notes that `what` is read and checked but cannot be run by this version; `run` refuses the agent and says so.

@@ -178,6 +178,10 @@ impl LowerCx for Inside<'_> {
     fn environment(&mut self, text: &Template) -> Option<Vec<(String, Secret)>> {
         self.cx.environment(text)
     }
+    fn check_variable(&mut self, name: &Name, what: &str) {
+        self.cx.check_variable(name, what);
+    }
+
     fn report(&mut self, diagnostic: Diagnostic) {
         self.cx.report(diagnostic);
     }

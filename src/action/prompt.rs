@@ -88,6 +88,9 @@ impl Written for PromptDecl {
             ("user", self.user.as_ref().map(|template| template.0.span)),
         ];
         refuse_two("a prompt", &forms, cx);
+        for (name, _) in self.with.iter() {
+            cx.check_variable(name, "a variable");
+        }
         let with = lower_table(&self.with, cx, &[]);
         let extra: Vec<(String, Ty)> = self.with.names().map(|name| (name.to_owned(), Ty::Any)).collect();
         let user = match (&self.template, &self.user) {

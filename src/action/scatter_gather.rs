@@ -102,8 +102,19 @@ impl Written for ScatterDecl {
         let part = self.part_output(cx)?;
         let mut extra = vec![("index".to_owned(), Ty::Int)];
         if let Some(over) = &self.over {
-            let ty = element(cx.expr_ty(over, &[]));
+            let over_ty = cx.expr_ty(over, &[]);
+            if matches!(over_ty, Ty::Bool | Ty::Int | Ty::Number | Ty::Str | Ty::Enum(_)) {
+                let message = format!("expected a list, and this is {}", over_ty.describe(cx.types()));
+                cx.report(
+                    Diagnostic::error("wrong-type", over.0.span, message)
+                        .help("give `over` a list, one element for each part"),
+                );
+            }
+            let ty = element(over_ty);
             cx.expr(over, &[]);
+            if let Some(name) = &self.r#as {
+                cx.check_variable(name, "a loop variable");
+            }
             let name = self.r#as.as_ref().map_or("item", |name| name.value.as_str());
             extra.push((name.to_owned(), ty));
         }

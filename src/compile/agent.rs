@@ -190,6 +190,18 @@ impl<'a> AgentCx<'a> {
         }
     }
 
+    /// Whether something was reported just here when the file was read.
+    pub(crate) fn is_read_error(&self, span: Span) -> bool {
+        self.read_errors.contains(&span)
+    }
+
+    /// Whether some file that the agent sees could not be read as a whole.
+    fn has_read_errors(&self) -> bool {
+        let paths = self.heads.visible.modules.iter().map(|id| self.loaded.modules[id.0].path.as_str());
+        let paths: Vec<&str> = paths.collect();
+        self.read_errors.iter().any(|span| paths.contains(&self.loaded.sources.get(span.file).path()))
+    }
+
     /// Notes what this version checks but cannot run.
     pub(crate) fn unsupported(&mut self, span: Span, what: &str) {
         let source = self.loaded.sources.get(span.file);
@@ -671,6 +683,7 @@ impl<'a> AgentCx<'a> {
         if let Some(text) = &achieves.description {
             self.strings.check(&text.0, &self.base_scope());
         }
+        check::goals::export(self, achieves.export.as_ref());
         let value = self.number(achieves.value.as_ref(), scope, false)?;
         Some(AchievedGoal {
             name: head.name.clone(),
@@ -711,6 +724,7 @@ impl<'a> AgentCx<'a> {
             if let Some(text) = &decl.decl.description {
                 self.strings.check(&text.0, &self.base_scope());
             }
+            check::goals::export(self, decl.decl.export.as_ref());
             let mut resolve = Resolve { types: &heads.types, findings: &mut self.strings.findings };
             let output = resolve.output(&decl.decl.output);
             check::goals::output(self, &decl.decl.output, output.as_ref());
@@ -727,7 +741,10 @@ impl<'a> AgentCx<'a> {
         }
         for (action, goal) in achieved {
             if let Some(earlier) = heads.visible.goals.get(goal.name.value.as_str()) {
-                self.report(super::visible::duplicate("goal", &goal.name, earlier.name));
+                let (own, other) = (&goal.name, earlier.name);
+                let is_first = own.span.file == other.span.file && own.span.start < other.span.start;
+                let (later, earlier) = if is_first { (other, own) } else { (own, other) };
+                self.report(super::visible::duplicate("goal", later, earlier));
                 continue;
             }
             goals.goals.push(Goal {
@@ -802,7 +819,10 @@ impl<'a> AgentCx<'a> {
         }
         if let Some(agent) = &mut agent {
             agent.limits = check::limits::resolve(&mut self);
-            check::reachability::check(&mut self, agent);
+            // What could not be read may be what leads there.
+            if !self.has_read_errors() {
+                check::reachability::check(&mut self, agent);
+            }
             agent.unsupported = std::mem::take(&mut self.unsupported);
         }
         AgentOutcome {

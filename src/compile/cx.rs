@@ -177,6 +177,10 @@ impl LowerCx for BodyCx<'_, '_> {
         Some(found)
     }
 
+    fn check_variable(&mut self, name: &Name, what: &str) {
+        super::check::names::check_variable(name, what, &mut self.agent.strings.findings);
+    }
+
     fn report(&mut self, diagnostic: Diagnostic) {
         self.agent.report(diagnostic);
     }

@@ -65,6 +65,8 @@ pub(crate) struct LoadedModule {
     pub(crate) keys: Vec<Spanned<String>>,
     /// The modules that it imports, in order; imports that close a cycle are left out.
     pub(crate) imports: Vec<ModuleId>,
+    /// Whether some import could not be read; names that seem unknown may be declared there.
+    pub(crate) lacks_imports: bool,
     /// Where `import: platform` stands.
     pub(crate) platform: Option<Span>,
     /// Names that may be those of agents, in bodies and lists of tools.
@@ -174,8 +176,19 @@ impl<'w> Loaded<'w> {
             }
         }
         loaded.layout = Layout::of(loaded.project.map(|id| &*loaded.modules[id.0].decl));
+        loaded.refuse_places_outside();
         loaded.read_templates();
         loaded
+    }
+
+    /// Reports places of the project file that lead out of the project; the default place holds instead.
+    fn refuse_places_outside(&mut self) {
+        let Some(decl) = self.project.map(|id| Arc::clone(&self.modules[id.0].decl)) else { return };
+        let Some(project) = &decl.project else { return };
+        let places = [&project.workflows, &project.prompts, &project.references, &project.schemas, &project.tests];
+        for place in places.into_iter().flatten().filter(|place| normal(Path::new(&place.value)).is_none()) {
+            self.diagnostics.push(outside(&place.value, Some(place.span)));
+        }
     }
 
     /// The module at a path, read with its imports when it was not yet.
@@ -199,12 +212,18 @@ impl<'w> Loaded<'w> {
             return;
         }
         self.platform_read = true;
-        let dir = self.layout.workflows.clone();
-        let shared = |text: &str| agent_line(text).is_none();
-        let paths = self.list_modules(&dir);
+        let elsewhere: Vec<PathBuf> =
+            [&self.layout.prompts, &self.layout.references, &self.layout.schemas, &self.layout.tests]
+                .into_iter()
+                .map(PathBuf::from)
+                .collect();
+        let paths = self.list_modules("");
         let paths = paths.into_iter().filter(|path| {
+            if elsewhere.iter().any(|dir| Path::new(path).starts_with(dir)) || PROJECT_FILES.contains(&path.as_str()) {
+                return false;
+            }
             self.read.insert(PathBuf::from(path));
-            self.world.read(Path::new(path)).is_ok_and(|text| shared(&text))
+            self.world.read(Path::new(path)).is_ok_and(|text| has_platform_sections(&text))
         });
         let paths: Vec<String> = paths.collect();
         self.load_all(paths);
@@ -231,9 +250,13 @@ impl<'w> Loaded<'w> {
 
     /// Modules under `references/` that were read.
     pub(crate) fn reference_sets(&self) -> impl Iterator<Item = ModuleId> {
-        let prefix = format!("{}/", self.layout.references);
-        let inside = self.modules.iter().enumerate().filter(move |(_, module)| module.path.starts_with(&prefix));
-        inside.map(|(at, _)| ModuleId(at))
+        (0..self.modules.len()).map(ModuleId).filter(|id| self.is_reference_set(*id))
+    }
+
+    /// Whether a module stands under `references/`.
+    pub(crate) fn is_reference_set(&self, id: ModuleId) -> bool {
+        let inside = self.modules[id.0].path.strip_prefix(&self.layout.references);
+        inside.is_some_and(|rest| rest.starts_with('/'))
     }
 
     /// The agent of this name: read already, or found under `workflows/`.
@@ -377,7 +400,14 @@ impl<'w> Loaded<'w> {
         let mut paths = Vec::new();
         for import in module.decl.import.iter().filter(|import| import.value != "platform") {
             match import_path(&module.path, &import.value) {
-                Some(path) => paths.push((path, import.span)),
+                Some(path) if is_module_path(&path) => paths.push((path, import.span)),
+                Some(path) => {
+                    let message = format!("`{path}` is not a module");
+                    self.diagnostics.push(
+                        Diagnostic::error("bad-import", import.span, message)
+                            .help("import a `.yaml`, `.yml` or `.toml` file of this project, or `platform`"),
+                    );
+                }
                 None => self.diagnostics.push(outside(&import.value, Some(import.span))),
             }
         }
@@ -390,6 +420,8 @@ impl<'w> Loaded<'w> {
             let module = &self.modules[at];
             let imports = module.decl.import.iter().filter_map(|import| import_path(&module.path, &import.value));
             let ids: Vec<ModuleId> = imports.filter_map(|path| self.by_path.get(&path).copied().flatten()).collect();
+            self.modules[at].lacks_imports =
+                ids.len() < module.decl.import.iter().filter(|i| i.value != "platform").count();
             self.modules[at].imports = ids;
         }
         // Depth-first with the path of modules that are open: an import of an open one closes a cycle.
@@ -531,6 +563,7 @@ impl LoadedModule {
             decl: Arc::new(decl),
             keys,
             imports: Vec::new(),
+            lacks_imports: false,
             platform,
             agents_named,
             broken: Vec::new(),
@@ -617,6 +650,18 @@ pub(crate) fn slashed(path: impl AsRef<Path>) -> String {
 
 fn is_module_path(path: &str) -> bool {
     [".yaml", ".yml", ".toml"].iter().any(|extension| path.ends_with(extension))
+}
+
+/// Whether a file looks like a platform module: it has `actions`, `goals` or `conditions`, and no agent.
+fn has_platform_sections(text: &str) -> bool {
+    let section = |line: &str| {
+        let name = line.strip_prefix('[').unwrap_or(line);
+        ["actions", "goals", "conditions"].iter().any(|section| {
+            let rest = name.strip_prefix(section).map(str::trim_start);
+            rest.is_some_and(|rest| rest.starts_with([':', '.', ']', '=']))
+        })
+    };
+    agent_line(text).is_none() && text.lines().any(section)
 }
 
 /// The name that a file gives its agent, found without reading the file as a whole.

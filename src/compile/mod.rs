@@ -184,8 +184,10 @@ pub fn compile(world: &dyn World, entry: Entry) -> Compiled {
     let mut agents = Vec::new();
     let mut read = loaded.read.clone();
     let mut used_templates: IndexSet<String> = IndexSet::new();
-    for outcome in outcomes {
-        diagnostics.extend(outcome.findings);
+    for (outcome, heads) in outcomes.into_iter().zip(&heads) {
+        let lacks_imports = heads.visible.modules.iter().any(|id| loaded.modules[id.0].lacks_imports);
+        let follows = |found: &Diagnostic| lacks_imports && check::names::may_be_imported(found);
+        diagnostics.extend(outcome.findings.into_iter().filter(|found| !follows(found)));
         read.extend(outcome.read);
         used_templates.extend(outcome.used_templates);
         providers.missing_env.extend(outcome.missing_env);

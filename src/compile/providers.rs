@@ -36,6 +36,7 @@ pub(crate) fn resolve(loaded: &mut Loaded<'_>) -> Providers {
             let config = provider_config(loaded, &mut providers, name, provider);
             providers.configs.insert(name.value.clone(), config);
         }
+        mcp_servers(project, &mut loaded.diagnostics);
         if let Some(written) = &project.permissions {
             let names = |list: &crate::decl::List<Name>| list.iter().map(|name| name.value.clone()).collect();
             providers.permissions = Permissions {
@@ -100,6 +101,11 @@ fn provider_config(
         read_timeout: None,
         script: None,
     };
+    if let (Some(url), Some(at)) = (&config.base_url, &written.base_url)
+        && !is_web_address(url)
+    {
+        loaded.diagnostics.push(bad_url(at.span));
+    }
     let script = read_scripts(loaded, providers, name, written);
     if config.kind == "scripted" && written.file.0.is_empty() {
         loaded.diagnostics.push(
@@ -158,6 +164,40 @@ fn read_script(loaded: &mut Loaded<'_>, file: &Name) -> Option<(Value, Script)> 
                 loaded.diagnostics.push(Diagnostic::error("bad-script", span, error.message));
             }
             None
+        }
+    }
+}
+
+/// Whether a text is an `http` or `https` address; one with a variable of the environment in it may be.
+pub(crate) fn is_web_address(text: &str) -> bool {
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    text.contains("${env:") || rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+}
+
+/// The finding for a text that is no address.
+pub(crate) fn bad_url(span: Span) -> Diagnostic {
+    Diagnostic::error("bad-url", span, "this is not the address of a server")
+        .help("write it with its scheme, such as `https://api.example.com/v1`")
+}
+
+/// Checks the MCP servers of the project file: each is a program or an address.
+fn mcp_servers(project: &crate::decl::Module, findings: &mut crate::diag::Diagnostics) {
+    for (name, server) in project.mcp_servers.iter() {
+        let command = server.command.as_ref().filter(|command| !command.0.is_empty());
+        match (command, &server.url) {
+            (None, None) if !server.partial.0 => findings.push(
+                Diagnostic::error("missing-key", name.span, format!("the MCP server `{}` is nowhere", name.value))
+                    .help("give it a `command` to start, or the `url` where it answers"),
+            ),
+            (Some(_), Some(url)) => findings.push(Diagnostic::error(
+                "two-forms",
+                url.span,
+                "an MCP server has a `command` or a `url`, not both",
+            )),
+            _ => {}
+        }
+        if let Some(url) = server.url.as_ref().filter(|url| !is_web_address(&url.value)) {
+            findings.push(bad_url(url.span));
         }
     }
 }

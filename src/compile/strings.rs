@@ -49,6 +49,20 @@ impl Strings<'_> {
         self.take(&checked, Where::Text(text));
     }
 
+    /// Checks what can be checked of a string whose variables are known only when it is used: that it can be read, and
+    /// that its filters, tests and functions exist.
+    pub(crate) fn syntax_only(&mut self, text: &Text, is_expr: bool) {
+        const CODES: &[&str] =
+            &["expr-syntax", "template-syntax", "unknown-filter", "unknown-test", "unknown-function"];
+        let scope = Scope::new();
+        let mut checked = match is_expr {
+            true => check_expr(&self.types, &scope, &text.value),
+            false => check_template(self.files, &self.types, &scope, &text.value),
+        };
+        checked.findings.retain(|finding| CODES.contains(&finding.code));
+        self.take(&checked, Where::Text(text));
+    }
+
     /// Checks and compiles a file under `prompts/`, by its whole name.
     pub(crate) fn file(&mut self, name: &str, scope: &Scope) -> Option<TemplateId> {
         let file = *self.file_ids.get(name)?;

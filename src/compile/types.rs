@@ -458,6 +458,11 @@ pub(crate) fn named(types: &Types, name: &Name, findings: &mut Vec<Diagnostic>) 
 /// The finding for a type that is not declared.
 pub(crate) fn unknown_type(types: &Types, name: &Name) -> Diagnostic {
     let diagnostic = Diagnostic::error("unknown-type", name.span, format!("there is no type `{}`", name.value));
+    if SCALARS.contains(&name.value.as_str()) {
+        let message = format!("`{}` is the type of a field; a declared type belongs here", name.value);
+        return Diagnostic::error("unknown-type", name.span, message)
+            .help(format!("declare one, such as `types: {{Answer: {}}}`, and name it here", name.value));
+    }
     let lower = name.value.to_lowercase();
     if let Some((_, right)) = FOREIGN.iter().find(|(foreign, _)| *foreign == lower)
         && !types.names().any(|known| known.eq_ignore_ascii_case(&name.value))

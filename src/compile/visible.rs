@@ -126,8 +126,16 @@ impl<'a> Collect<'a, '_, '_> {
         table: impl Fn(&'a crate::decl::Module) -> Option<&'a Table<T>>,
     ) -> Names<'a, T> {
         let mut names: Names<'a, T> = IndexMap::new();
-        // The project file is read first and the own module last, so that the later of two is the more local one.
-        for (rank, id) in self.modules.iter().enumerate().rev() {
+        // Whichever agent looks, of two declarations the same one is the later: the project file comes first, then the
+        // reference sets, then imports in their order, then the module that imports.
+        let mut order: Vec<(usize, ModuleId)> = self.modules.iter().copied().enumerate().collect();
+        order.sort_by_key(|(rank, id)| match () {
+            () if Some(*id) == self.loaded.project => (0, 0),
+            () if self.loaded.is_reference_set(*id) => (1, id.0),
+            () if *rank == 0 => (3, 0),
+            () => (2, *rank),
+        });
+        for (rank, id) in order {
             let module: &'a crate::decl::Module = &self.loaded.modules[id.0].decl;
             for (name, decl) in table(module).into_iter().flat_map(Table::iter) {
                 match names.entry(name.value.as_str()) {

@@ -430,7 +430,7 @@ mod tests {
             [
                 "unknown-key",
                 "unknown-key",
-                "yaml-trap",
+                "list-brackets",
                 "missing-body",
                 "two-bodies",
                 "unknown-word",

@@ -270,3 +270,39 @@ record! {
         opt restarts: Count,
     }
 }
+
+record! {
+    /// One line of a playbook: a tool and what unlocks it.
+    pub struct PlaybookEntry = "a playbook entry" {
+        /// The tool.
+        req tool: Name,
+        /// Tools that must have been called before.
+        def after: List<Name> = List::default(),
+        /// It is unlocked while this holds.
+        opt when: Expr,
+        /// It is unlocked once an object of this type is there.
+        opt needs: Name,
+    }
+}
+
+record! {
+    /// A tool that a state offers, and where calling it leads.
+    pub struct Transition = "a transition" [short: tool] {
+        /// The tool.
+        req tool: Name,
+        /// The state after a call; without it the state stays.
+        opt to: Name,
+    }
+}
+
+record! {
+    /// States of an inner loop, each with the tools that it offers.
+    pub struct StateMachine = "a state machine" {
+        /// The first state.
+        req start: Name,
+        /// The tools of each state.
+        req states: Table<List<Transition>>,
+        /// Tools that every state offers.
+        def everywhere: List<Transition> = List::default(),
+    }
+}

@@ -251,7 +251,7 @@ fn read_type_text(text: &Text, range: std::ops::Range<usize>, cx: &mut ReadCx) -
     }
     if let Some(name) = part.strip_suffix("[]") {
         cx.report(
-            Diagnostic::error("yaml-trap", span, "square brackets after a name are not part of the language")
+            Diagnostic::error("list-brackets", span, "square brackets after a name are not part of the language")
                 .help(format!("write `list<{name}>`"))
                 .fix(span, format!("list<{name}>")),
         );
@@ -265,6 +265,28 @@ fn read_type_text(text: &Text, range: std::ops::Range<usize>, cx: &mut ReadCx) -
         );
         return None;
     }
+    if let Some((word, right)) = generic_of_elsewhere(part) {
+        let word = text.span_of(start..start + word.len());
+        cx.report(
+            Diagnostic::error("bad-type", word, format!("`{part}` is not a type"))
+                .help(format!("did you mean `{right}{}`?", &part[part.find('<').unwrap_or(0)..]))
+                .fix(word, right),
+        );
+        return None;
+    }
+    if part.contains('|') {
+        let names: Vec<&str> = part.split('|').map(str::trim).collect();
+        let others: Vec<&str> =
+            names.iter().copied().filter(|name| !matches!(*name, "null" | "None" | "none" | "nil")).collect();
+        let help = match others.as_slice() {
+            [only] if names.len() == 2 => {
+                format!("for a field that may be absent put `?` after its name: `name?: {only}`")
+            }
+            _ => format!("write `{{one_of: [{}]}}`", names.join(", ")),
+        };
+        cx.report(Diagnostic::error("bad-type", span, format!("`{part}` is not a type")).help(help));
+        return None;
+    }
     if part.is_empty() || !part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-') {
         cx.report(
             Diagnostic::error("bad-type", span, format!("`{part}` is not a type"))
@@ -273,6 +295,17 @@ fn read_type_text(text: &Text, range: std::ops::Range<usize>, cx: &mut ReadCx) -
         return None;
     }
     Some(make(TypeExprKind::Name(Spanned { value: part.to_owned(), span })))
+}
+
+/// The word before the `<` of a type of another language, and the one of this language for it.
+fn generic_of_elsewhere(part: &str) -> Option<(&str, &'static str)> {
+    let (word, _) = part.split_once('<').filter(|_| part.ends_with('>'))?;
+    let right = match word.to_lowercase().as_str() {
+        "list" | "array" | "set" | "sequence" | "vec" => "list",
+        "map" | "dict" | "record" | "object" => "map",
+        _ => return None,
+    };
+    Some((word, right))
 }
 
 fn read_type_mapping(node: &Node, map: &Map, cx: &mut ReadCx) -> Option<TypeExpr> {
@@ -332,7 +365,7 @@ fn read_type_mapping(node: &Node, map: &Map, cx: &mut ReadCx) -> Option<TypeExpr
         "list" => TypeExprKind::List(Box::new(TypeExpr::read(value, cx)?)),
         "map" => TypeExprKind::Map(Box::new(TypeExpr::read(value, cx)?)),
         "enum" => TypeExprKind::Enum(read_enum(value, cx)?),
-        "one_of" => TypeExprKind::OneOf(List::<TypeExpr>::read(value, cx)?.0),
+        "one_of" => TypeExprKind::OneOf(read_members::<TypeExpr>(value, cx)?.0),
         _ => {
             TypeExprKind::Fields(Box::new(ObjectExpr { fields: read_fields(value, cx)?, open: field(map, "open", cx) }))
         }
@@ -363,6 +396,15 @@ fn refuse_empty_ranges(annotations: &[(Name, Json)], cx: &mut ReadCx) {
             );
         }
     }
+}
+
+/// The members of a union: at least one.
+fn read_members<T: Read>(node: &Node, cx: &mut ReadCx) -> Option<List<T>> {
+    if matches!(&node.kind, NodeKind::List(items) if items.is_empty()) {
+        cx.report(Diagnostic::error("wrong-shape", node.span, "a union needs at least one member"));
+        return None;
+    }
+    List::<T>::read(node, cx)
 }
 
 fn read_enum(node: &Node, cx: &mut ReadCx) -> Option<Vec<Json>> {
@@ -511,7 +553,7 @@ fn read_long(node: &Node, map: &Map, cx: &mut ReadCx) -> Option<TypeDecl> {
         TypeDeclKind::Alias(alias)
     } else if let Some(entry) = map.get("enum") {
         TypeDeclKind::Enum(read_enum(&entry.value, cx)?)
-    } else if let Some(names) = field(map, "one_of", cx) {
+    } else if let Some(names) = map.get("one_of").and_then(|entry| read_members::<Name>(&entry.value, cx)) {
         TypeDeclKind::Union(names)
     } else if let Some(schema) = field(map, "schema", cx) {
         TypeDeclKind::Schema(schema)

@@ -69,7 +69,7 @@ impl TypeMention {
         let name_span = text.span_of(at..at + name.len());
         if let Some(element) = name.strip_suffix("[]") {
             cx.report(
-                Diagnostic::error("yaml-trap", span, "square brackets after a name are not part of the language")
+                Diagnostic::error("list-brackets", span, "square brackets after a name are not part of the language")
                     .help(format!("write `list<{element}>`"))
                     .fix(span, format!("list<{element}>")),
             );

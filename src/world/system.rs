@@ -51,6 +51,10 @@ impl SystemWorld {
     /// what they lead to is listed where it is, and circles cannot arise.
     fn list_into(&self, real: &Path, dir: &Path, depth: usize, out: &mut Vec<PathBuf>) {
         let Ok(entries) = fs::read_dir(real) else { return };
+        // What package managers and build tools put there is none of the project's own.
+        if dir.ends_with("node_modules") || (depth > 0 && real.join("CACHEDIR.TAG").exists()) {
+            return;
+        }
         for entry in entries.flatten() {
             let name = entry.file_name();
             let Ok(kind) = entry.file_type() else { continue };

@@ -1,10 +1,11 @@
 //! Goals: an agent that plans needs one, and each is about one type.
 
-use crate::decl::workflow::{OutputDecl, PlannerKind};
+use crate::decl::workflow::{Export, OutputDecl, PlannerKind};
 use crate::diag::Diagnostic;
 use crate::value::{Output, OutputKind};
 
 use super::super::agent::AgentCx;
+use super::super::heads::Resolve;
 
 /// Reports an agent that has nothing to reach.
 pub(super) fn check(cx: &mut AgentCx<'_>) {
@@ -13,7 +14,12 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
     let achieved = heads.actions.iter().any(|action| action.decl.head.achieves.is_some());
     let planner = heads.own.planner.as_ref().map_or(PlannerKind::Goap, |planner| planner.r#type);
     let may_lack = planner == PlannerKind::Utility || heads.own.chat.is_some();
-    if heads.visible.goals.is_empty() && !achieved && !may_lack && heads.visible.broken.is_empty() {
+    if heads.visible.goals.is_empty()
+        && !achieved
+        && !may_lack
+        && heads.visible.broken.is_empty()
+        && !heads.own.partial.0
+    {
         cx.report(
             Diagnostic::error("no-goal", agent.span, format!("the agent `{}` has no goal", agent.value))
                 .help("add `achieves: …` to the action that ends it, or a section `goals`"),
@@ -46,5 +52,17 @@ pub(crate) fn output(cx: &mut AgentCx<'_>, written: &OutputDecl, output: Option<
             Diagnostic::error("bad-goal", written.place.0, "a goal's output is one type, as `T` or `list<T>`")
                 .help("declare one goal for each type, or name a supertype or union of them"),
         );
+    }
+}
+
+/// Checks what a published goal says of itself.
+pub(crate) fn export(cx: &mut AgentCx<'_>, export: Option<&Export>) {
+    let Some(Export::Record(record)) = export else { return };
+    let heads = cx.heads;
+    if let Some(inputs) = &record.inputs {
+        Resolve { types: &heads.types, findings: &mut cx.strings.findings }.inputs(inputs);
+    }
+    if let Some(text) = &record.description {
+        cx.strings.syntax_only(&text.0, false);
     }
 }

@@ -55,6 +55,18 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
         if let Some(pattern) = &guardrail.pattern {
             regex(cx, pattern);
         }
+        // What they see is known only when they run; that they can be read is known now.
+        if let Some(expr) = &guardrail.expr {
+            cx.strings.syntax_only(&expr.0, true);
+        }
+        for text in [&guardrail.prompt, &guardrail.instruct].into_iter().flatten() {
+            cx.strings.syntax_only(&text.0, false);
+        }
+        if let Some(schema) = guardrail.schema.as_ref().filter(|schema| schema.0.as_str().is_none())
+            && let Err(message) = crate::value::check_schema(&schema.value())
+        {
+            cx.report(Diagnostic::error("bad-schema", schema.0.span, message));
+        }
     }
 }
 

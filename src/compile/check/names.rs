@@ -60,7 +60,10 @@ impl Form {
                 parts.map(capitalised).collect::<String>()
             }
             Form::Snake => snake_case(&name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "_")),
-            Form::Kebab => snake_case(&name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-', "-")),
+            Form::Kebab => {
+                let parted = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-', "-");
+                snake_case(&parted).replace("-_", "-")
+            }
             Form::Tool => name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "_"),
         };
         (self.fits(&made) && made != name).then_some(made)
@@ -102,6 +105,11 @@ pub(crate) fn check_variable(name: &Name, what: &str, findings: &mut Vec<Diagnos
     }
 }
 
+/// Checks the name of a tool.
+pub(crate) fn check_tool(name: &Name, findings: &mut Vec<Diagnostic>) {
+    check_form(name, "a tool", Form::Tool, findings);
+}
+
 /// Checks every name that an agent sees.
 pub(super) fn check(cx: &mut AgentCx<'_>) {
     let visible = &cx.heads.visible;
@@ -136,11 +144,33 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
     names(&visible.tool_groups).into_iter().for_each(|name| check_form(name, "a tool group", Form::Kebab, &mut found));
     names(&visible.roles).into_iter().for_each(|name| check_form(name, "a role", Form::Kebab, &mut found));
     names(&visible.tools).into_iter().for_each(|name| check_form(name, "a tool", Form::Tool, &mut found));
+    // A key that is no string was reported as that.
+    found.retain(|finding| finding.span.is_none_or(|span| !cx.is_read_error(span)));
     cx.strings.findings.append(&mut found);
 }
 
 fn names<'a, T>(names: &super::super::visible::Names<'a, T>) -> Vec<&'a Name> {
     names.values().map(|decl| decl.name).collect()
+}
+
+/// Whether a finding is about a name that a file which could not be imported may declare.
+pub(crate) fn may_be_imported(found: &Diagnostic) -> bool {
+    const CODES: &[&str] = &[
+        "unknown-type",
+        "unknown-condition",
+        "unknown-tool",
+        "unknown-group",
+        "unknown-persona",
+        "unknown-reference",
+        "unknown-guardrail",
+        "unknown-role",
+        "unknown-variable",
+        "unknown-action",
+        "no-goal",
+        "unreachable-goal",
+        "dead-action",
+    ];
+    CODES.contains(&found.code) && !found.help.iter().any(|help| help.starts_with("did you mean"))
 }
 
 #[cfg(test)]
@@ -154,6 +184,7 @@ mod tests {
         assert_eq!(Form::Snake.of("findNews").as_deref(), Some("find_news"));
         assert_eq!(Form::Snake.of("find-news").as_deref(), Some("find_news"));
         assert!(Form::Kebab.fits("star-news") && Form::Tool.fits("A-b_c") && !Form::Tool.fits(""));
+        assert_eq!(Form::Kebab.of("Star News").as_deref(), Some("star-news"));
         assert_eq!(Form::Snake.of("1"), None);
     }
 }

@@ -31,6 +31,11 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
                 .related(*at, "the first is here"),
             ),
         }
+        if let Some(page) =
+            decl.decl.web_page.as_ref().filter(|page| !super::super::providers::is_web_address(&page.value))
+        {
+            cx.report(super::super::providers::bad_url(page.span));
+        }
         let file = [&decl.decl.file, &decl.decl.openapi].into_iter().find_map(|path| path.as_ref());
         if let Some(path) = file {
             exists(cx, path);

@@ -18,6 +18,9 @@ use super::super::types;
 pub(crate) const BUILT_IN: &[&str] =
     &["builtin:files", "builtin:fetch", "builtin:math", "builtin:blackboard", "builtin:process"];
 
+/// What a tool may touch, beside `mcp:<server>` (runtime.md 8).
+const PERMISSIONS: &[&str] = &["internet", "exec", "files:read", "files:write"];
+
 /// Checks a tool's head and gives its parameters.
 pub(crate) fn head(cx: &mut AgentCx<'_>, name: &Name, decl: &Tool) -> ObjectDef {
     let head = &decl.head;
@@ -109,7 +112,12 @@ pub(crate) fn uses(cx: &mut AgentCx<'_>, head: &ActionHead<'_>, layers: &Layers<
     for tool in list.iter() {
         let name = match tool {
             ToolUse::Name(name) => name,
-            ToolUse::Derived(derived) => &derived.tool,
+            ToolUse::Derived(derived) => {
+                if let Some(name) = &derived.name {
+                    super::names::check_tool(name, &mut cx.strings.findings);
+                }
+                &derived.tool
+            }
             ToolUse::Inline(name, _) => {
                 cx.unsupported(name.span, &format!("the tool `{}` declared in place", name.value));
                 continue;
@@ -191,6 +199,24 @@ fn group_tools(group: &crate::decl::tools::ToolGroup) -> Vec<String> {
 pub(crate) fn groups(cx: &mut AgentCx<'_>) {
     let heads = cx.heads;
     for group in heads.visible.tool_groups.values() {
+        if group.decl.from.0.is_empty() && !group.decl.partial.0 {
+            let message =
+                format!("the tool group `{}` has no source, so no tool of it can be offered", group.name.value);
+            cx.report(
+                Diagnostic::error("missing-key", group.name.span, message)
+                    .help("list sources under `from`: `{mcp: server}` or `{tools: […]}`"),
+            );
+        }
+        for permission in group.decl.permissions.iter().flat_map(|list| list.iter()) {
+            if !PERMISSIONS.contains(&permission.value.as_str()) && !permission.value.starts_with("mcp:") {
+                cx.report(crate::decl::basic::unknown_word(
+                    &permission.value,
+                    permission.span,
+                    "a permission",
+                    &[PERMISSIONS, &["mcp:<server>"]].concat(),
+                ));
+            }
+        }
         for source in group.decl.from.iter() {
             match (&source.mcp, &source.tools) {
                 (None, None) => cx.report(

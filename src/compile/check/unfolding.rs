@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 
 use crate::decl::body::BodyNode;
 use crate::decl::read::{Read, field, refuse_unknown_keys};
-use crate::decl::tools::{Parameters, Tool, ToolUse};
+use crate::decl::tools::{Parameters, PlaybookEntry, StateMachine, Tool, ToolUse};
 use crate::decl::{Expr, List, Name, ReadCx, Table, Template};
 use crate::diag::Diagnostic;
 use crate::prompt::{Scope, Ty};
@@ -221,6 +221,8 @@ pub(crate) fn agentic(cx: &mut AgentCx<'_>, body: &BodyNode) {
     let llm = field::<crate::decl::models::LlmChoice>(map, "llm", &mut read);
     let _: Option<Template> = field(map, "system", &mut read);
     let _: Option<crate::decl::Count> = field(map, "max_turns", &mut read);
+    let playbook: List<PlaybookEntry> = field(map, "playbook", &mut read).unwrap_or_default();
+    let machine: Option<StateMachine> = field(map, "state_machine", &mut read);
     if let (Some(first), Some(second)) = (map.get("playbook"), map.get("state_machine")) {
         read.report(
             Diagnostic::error(
@@ -241,5 +243,48 @@ pub(crate) fn agentic(cx: &mut AgentCx<'_>, body: &BodyNode) {
     }
     if let Some(llm) = llm {
         cx.models(&llm, 0);
+    }
+    let offered = offered(cx, &tools);
+    for entry in playbook.iter() {
+        for name in std::iter::once(&entry.tool).chain(entry.after.iter()) {
+            is_offered(cx, name, offered.as_deref());
+        }
+        if let Some(when) = &entry.when {
+            cx.strings.syntax_only(&when.0, true);
+        }
+        if let Some(needs) = &entry.needs {
+            super::super::types::named(cx.types(), needs, &mut cx.strings.findings);
+        }
+    }
+    if let Some(machine) = machine {
+        let states: Vec<&str> = machine.states.names().collect();
+        let transitions =
+            || machine.states.iter().map(|(_, list)| list).chain([&machine.everywhere]).flat_map(|list| list.iter());
+        for state in transitions().filter_map(|transition| transition.to.as_ref()).chain([&machine.start]) {
+            if !states.contains(&state.value.as_str()) {
+                cx.report_unknown("unknown-word", "state", state, &states);
+            }
+        }
+        for transition in transitions() {
+            is_offered(cx, &transition.tool, offered.as_deref());
+        }
+    }
+}
+
+/// The names of the tools that an inner loop has; `None` when some of them are known only when it runs.
+fn offered(cx: &AgentCx<'_>, tools: &[ToolUse]) -> Option<Vec<String>> {
+    let plain = |tool: &ToolUse| match tool {
+        ToolUse::Name(name) if cx.heads.visible.tools.contains_key(name.value.as_str()) => Some(name.value.clone()),
+        ToolUse::Name(_) => None,
+        ToolUse::Derived(derived) => Some(derived.name.as_ref().unwrap_or(&derived.tool).value.clone()),
+        ToolUse::Inline(name, _) => Some(name.value.clone()),
+    };
+    tools.iter().map(plain).collect()
+}
+
+fn is_offered(cx: &mut AgentCx<'_>, name: &Name, offered: Option<&[String]>) {
+    if let Some(offered) = offered.filter(|offered| !offered.contains(&name.value)) {
+        let offered: Vec<&str> = offered.iter().map(String::as_str).collect();
+        cx.report_unknown("unknown-tool", "tool", name, &offered);
     }
 }

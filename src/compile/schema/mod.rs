@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::action;
 use crate::decl::module::{PLATFORM_SECTIONS, PROJECT_SECTIONS, SHARED_SECTIONS, WORKFLOW_SECTIONS};
-use crate::decl::tools::{Parameters, ToolUse};
+use crate::decl::tools::{Parameters, PlaybookEntry, StateMachine, ToolUse};
 use crate::decl::workflow::Settings;
 use crate::decl::{Defs, List, Module, Read, TOOL_BODIES};
 use crate::tool;
@@ -95,6 +95,8 @@ fn tool_body(kind: &str, defs: &mut Defs) -> Value {
     let tools = List::<ToolUse>::schema(defs);
     let settings = Settings::schema(defs);
     let llm = crate::decl::read::properties_of(&settings, defs).get("llm").cloned().unwrap_or(json!({}));
+    let playbook = List::<PlaybookEntry>::schema(defs);
+    let machine = StateMachine::schema(defs);
     match kind {
         "mcp" => json!({
             "description": "A tool of an MCP server",
@@ -131,8 +133,8 @@ fn tool_body(kind: &str, defs: &mut Defs) -> Value {
                 "llm": llm,
                 "system": {"description": "What the inner model is told", "type": "string"},
                 "max_turns": {"description": "How many turns it may take", "type": "integer", "minimum": 1},
-                "playbook": {"description": "Tools that unlock one after another", "type": "array", "items": {"type": "object"}},
-                "state_machine": {"description": "Tools that depend on a state", "type": "object"},
+                "playbook": playbook,
+                "state_machine": machine,
             },
             "additionalProperties": false,
         }),

@@ -282,7 +282,9 @@ impl<'a> Checker<'a> {
         }
         let snake = snake_case(name);
         let message = format!("there is no variable `{name}` here");
-        let listed = names.iter().take(10).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let mut once = indexmap::IndexSet::new();
+        once.extend(names.iter());
+        let listed = once.iter().take(10).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let is_env = matches!(name, "env" | "environ" | "environment");
         let report = self.error("unknown-variable", span, message);
         let report = if names.contains(&snake) {

@@ -157,6 +157,9 @@ impl Engine {
         if !agent.unsupported.is_empty() {
             return Err(StartError::Unsupported(agent.unsupported.clone()));
         }
+        if options.planner == Some(PlannerKind::Supervisor) {
+            return Err(StartError::Unsupported(vec!["not supported yet: `planner: supervisor`".to_owned()]));
+        }
         let given = inputs::given(&agent, inputs, self.inner.world.as_ref())?;
         inputs::refuse_missing(&agent, &given)?;
         self.process(&agent, given, options)

@@ -36,7 +36,12 @@ impl ReadCx {
         if matches!(node.kind, NodeKind::Hole) {
             return;
         }
-        let found = node.kind_name();
+        // Where a number is wanted, what is wrong with a number is its value.
+        let found = match node.kind {
+            NodeKind::Int(value) if expected.contains("number") => format!("`{value}`"),
+            NodeKind::Float(value) if expected.contains("number") => format!("`{value}`"),
+            _ => node.kind_name().to_owned(),
+        };
         let mut diagnostic = Diagnostic::error("wrong-shape", node.span, format!("expected {expected}, found {found}"));
         if is_template_read_as_mapping(node) {
             diagnostic.code = "yaml-trap";

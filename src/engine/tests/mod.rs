@@ -5,6 +5,7 @@ mod asking;
 mod bodies;
 mod planning;
 mod starting;
+mod utility;
 
 use std::sync::{Arc, Mutex};
 

@@ -18,7 +18,7 @@ use crate::{record, words};
 
 use super::context::{Context, Failure, FailureKind};
 use super::lower::LowerCx;
-use super::shared::{excerpt, is_text, render, render_data, stub};
+use super::shared::{excerpt, is_text, lasting, redacted, redacted_failure, render, render_data, stub};
 use super::{ActionKind, Body, Needs, Written};
 
 /// How long a program may run when nothing is said.
@@ -228,6 +228,16 @@ impl Body for ExecBody {
     }
 
     async fn perform(&self, cx: &dyn Context) -> Result<Value, Failure> {
+        self.done(cx).await.map_err(|failure| redacted_failure(failure, self.secrets()))
+    }
+}
+
+impl ExecBody {
+    fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        self.env.iter().flat_map(|var| var.secrets.iter().map(|(_, secret)| secret))
+    }
+
+    async fn done(&self, cx: &dyn Context) -> Result<Value, Failure> {
         let run = self.run(cx)?;
         cx.permit("exec", &run.program)?;
         if cx.dry_run() {
@@ -238,11 +248,11 @@ impl Body for ExecBody {
         let text = match tokio::time::timeout(limit, output(run)).await {
             Ok(result) => result?,
             Err(_) => {
-                let message = format!("`{program}` did not end within {} s and was stopped", limit.as_secs_f64());
+                let message = format!("`{program}` did not end within {} and was stopped", lasting(limit));
                 return Err(Failure::new(FailureKind::Timeout, message));
             }
         };
-        self.result(text, &program)
+        self.result(redacted(text, self.secrets()), &program)
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::llm::{Secret, client_builder};
 
 use super::context::{Failure, FailureKind};
+use super::shared::lasting;
 
 /// The longest answer that is read (runtime.md 7).
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -66,7 +67,7 @@ pub(super) async fn send(fetch: Fetch) -> Result<Response, Failure> {
         Ok(result) => result,
         Err(_) => Err(Failure::new(
             FailureKind::Timeout,
-            format!("{place} did not answer within {} s; raise `timeout` if that is too short", limit.as_secs_f64()),
+            format!("{place} did not answer within {}; raise `timeout` if that is too short", lasting(limit)),
         )),
     }
 }

@@ -16,7 +16,9 @@ use crate::{record, words};
 use super::context::{Context, Failure, FailureKind};
 use super::fetch::{self, Content, Fetch, Response};
 use super::lower::LowerCx;
-use super::shared::{eval_with, excerpt, lower_table, refuse_two, render, render_data, render_table, stub};
+use super::shared::{
+    eval_with, excerpt, lower_table, redacted, redacted_failure, refuse_two, render, render_data, render_table, stub,
+};
 use super::{ActionKind, Body, Needs, Written};
 
 /// How long a request may take when nothing is said.
@@ -288,13 +290,27 @@ impl Body for HttpBody {
     }
 
     async fn perform(&self, cx: &dyn Context) -> Result<Value, Failure> {
+        self.done(cx).await.map_err(|failure| redacted_failure(failure, self.secrets()))
+    }
+}
+
+impl HttpBody {
+    fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        self.headers.iter().flat_map(|header| header.secrets.iter().map(|(_, secret)| secret))
+    }
+
+    async fn done(&self, cx: &dyn Context) -> Result<Value, Failure> {
         let request = self.request(cx)?;
         let url = fetch::shown(&request.url);
         cx.permit("internet", &url)?;
         if cx.dry_run() && !matches!(self.method, Method::Get | Method::Head | Method::Options) {
             return stub(cx);
         }
-        let response = fetch::send(request).await?;
+        let mut response = fetch::send(request).await?;
+        response.text = redacted(response.text, self.secrets());
+        for value in response.headers.values_mut() {
+            *value = redacted(std::mem::take(value), self.secrets());
+        }
         self.result(&response, &url, cx)
     }
 }

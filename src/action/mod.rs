@@ -32,6 +32,7 @@ use crate::source::Node;
 
 pub use context::{Context, Failure, FailureKind};
 pub use lower::{LowerCx, Needs};
+pub use shared::lasting;
 
 /// One kind of body an action may have, such as `http`.
 pub trait ActionKind: Sync {

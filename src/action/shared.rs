@@ -2,11 +2,13 @@
 //! version.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use crate::decl::{Data as WrittenData, Table};
 use crate::diag::Diagnostic;
+use crate::llm::Secret;
 use crate::prompt::{Data, ExprId, MapVars, Over, RenderError, TemplateId, Vars, from_json};
 use crate::source::{NodeKind, Span};
 use crate::value::{Output, OutputKind, ShapeKind, TypeKind, Types};
@@ -19,6 +21,22 @@ impl From<RenderError> for Failure {
     fn from(error: RenderError) -> Failure {
         Failure::new(FailureKind::Error, error.to_string())
     }
+}
+
+/// A time as messages name it: in milliseconds below a second, else in seconds.
+pub fn lasting(time: Duration) -> String {
+    let ms = (time.as_secs_f64() * 1_000.0).round();
+    if ms < 1_000.0 { format!("{ms} ms") } else { format!("{} s", (ms / 10.0).round() / 100.0) }
+}
+
+/// A text from outside without the secrets that were sent there: a server or program may echo them.
+pub(super) fn redacted<'a>(text: String, secrets: impl Iterator<Item = &'a Secret>) -> String {
+    secrets.fold(text, |text, secret| secret.redact(&text))
+}
+
+/// A failure whose message holds none of the secrets.
+pub(super) fn redacted_failure<'a>(failure: Failure, secrets: impl Iterator<Item = &'a Secret>) -> Failure {
+    Failure { message: redacted(failure.message, secrets), ..failure }
 }
 
 /// Renders a template of a body.

@@ -101,9 +101,10 @@ pub struct CallSettings {
 /// One model that may be asked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelChoice {
-    /// The role it was named by, when it was; `run --llm ROLE=MODEL` replaces it.
-    pub role: Option<String>,
-    /// `provider/id`.
+    /// The roles it was named by, the outermost first; `run --llm ROLE=MODEL` replaces it. The model that nothing says
+    /// otherwise about has the role `default`.
+    pub roles: Vec<String>,
+    /// `provider/id`; empty where no default is declared.
     pub model: String,
     /// How it is asked.
     pub options: Options,

@@ -83,7 +83,8 @@ fn lacking(program: &Program) -> bool {
 
 fn of_agent(agent: &Agent) -> impl Iterator<Item = String> + '_ {
     let asking = agent.actions.iter().filter(|action| action.body.kind() == "prompt");
-    asking.flat_map(|action| action.settings.models.iter().map(|choice| choice.model.clone()))
+    let chosen = asking.flat_map(|action| action.settings.models.iter().map(|choice| choice.model.clone()));
+    chosen.filter(|model| !model.is_empty())
 }
 
 fn entry_of(program: &Program, model: &str, agents: &[String], answer: Option<&Result<String, LlmError>>) -> Value {

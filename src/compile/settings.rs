@@ -11,6 +11,8 @@ use crate::prompt::{Scope, TemplateId};
 
 use super::agent::AgentCx;
 
+/// The role of the model that nothing says otherwise about.
+const DEFAULT_ROLE: &str = "default";
 /// Most roles that may name one another in a row.
 const ROLE_DEPTH_MAX: usize = 8;
 
@@ -65,10 +67,14 @@ impl AgentCx<'_> {
     pub(crate) fn default_models(&mut self) -> Vec<ModelChoice> {
         let modules = self.heads.visible.modules.iter();
         let mut defaults = modules.filter_map(|id| self.loaded.modules[id.0].decl.models.as_ref()?.default.as_ref());
-        match defaults.next() {
+        let mut models = match defaults.next() {
             Some(choice) => self.models(choice, 0),
-            None => Vec::new(),
+            None => vec![chosen(String::new())],
+        };
+        if let Some(first) = models.first_mut() {
+            first.roles.insert(0, DEFAULT_ROLE.to_owned());
         }
+        models
     }
 
     /// Resolves an `llm:` to the models that are tried in order.
@@ -82,9 +88,7 @@ impl AgentCx<'_> {
     fn named_model(&mut self, name: &Name, depth: usize) -> Vec<ModelChoice> {
         if name.value.contains('/') {
             self.check_provider(name);
-            let model =
-                ModelChoice { role: None, model: name.value.clone(), options: Options::default(), retries: None };
-            return vec![model];
+            return vec![chosen(name.value.clone())];
         }
         let roles = &self.heads.visible.roles;
         let Some(role) = roles.get(name.value.as_str()) else {
@@ -116,7 +120,7 @@ impl AgentCx<'_> {
         }
         let mut models = self.models(role.decl, depth + 1);
         if let Some(first) = models.first_mut() {
-            first.role = Some(name.value.clone());
+            first.roles.insert(0, name.value.clone());
         }
         models
     }
@@ -126,8 +130,7 @@ impl AgentCx<'_> {
             (Some(role), ..) => self.named_model(role, depth),
             (None, Some(model), _) => {
                 self.check_provider(model);
-                let model = model.value.clone();
-                vec![ModelChoice { role: None, model, options: Options::default(), retries: None }]
+                vec![chosen(model.value.clone())]
             }
             (None, None, Some(auto)) => {
                 self.unsupported(record.place.0, &format!("`auto: {}`", auto.word()));
@@ -219,4 +222,9 @@ impl AgentCx<'_> {
         let lines = lines.into_iter().filter_map(|(text, before, after)| Some((text.as_ref()?, (before, after))));
         lines.filter_map(|(text, around)| self.strings.template(&text.0, scope, around)).collect()
     }
+}
+
+/// A model that no role names, asked in the usual way.
+fn chosen(model: String) -> ModelChoice {
+    ModelChoice { roles: Vec::new(), model, options: Options::default(), retries: None }
 }

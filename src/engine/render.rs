@@ -78,7 +78,8 @@ impl Engine {
             return Err(StartError::BadOption(format!("the action `{action}` asks no model; its body is `{kind}`")));
         };
         // Nothing is sent, so an agent without a model can be rendered too.
-        let request = match call.settings.models.first() {
+        let choice = call.settings.models.first().filter(|choice| !llm_call::model_of(core, choice).is_empty());
+        let request = match choice {
             Some(choice) => llm_call::request(core, &scope, &call, choice).map(|(_, request)| request),
             None => llm_call::draft(core, &scope, &call, None),
         };

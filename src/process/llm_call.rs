@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use crate::action::context::{CallSettings, ModelChoice, PromptCall};
 use crate::action::{Failure, FailureKind};
 use crate::llm::{
-    Delta, DeltaSink, Finish, Llm, LlmError, Message, NoSink, Reply, Request, RetryPolicy, call_with_retries,
-    structured,
+    Delta, DeltaSink, Finish, Llm, LlmError, LlmErrorKind, Message, NoSink, Reply, Request, RetryPolicy,
+    call_with_retries, structured,
 };
 use crate::prompt::Truth;
 
@@ -23,6 +23,9 @@ use super::scope::Scope;
 
 /// How much of the last reply a failure shows, in characters.
 const REPLY_CHARS: usize = 400;
+
+/// What a model is called that a script plays where none is chosen.
+const SCRIPT_MODEL: &str = "scripted/script";
 
 /// Takes a reply's value, or says what is wrong with it.
 pub(super) type Accept<'a> = &'a (dyn Fn(Value) -> Result<Value, Vec<String>> + Send + Sync);
@@ -37,7 +40,14 @@ pub(super) async fn ask(
 ) -> Result<Value, Failure> {
     let mut unreachable = no_model();
     for choice in &call.settings.models {
-        let (llm, request) = request(core, scope, call, choice)?;
+        let (llm, request) = match request(core, scope, call, choice) {
+            // A provider without a key cannot be asked, as one that does not answer; a fallback may.
+            Err(failure) if failure.kind == FailureKind::Llm => {
+                unreachable = failure;
+                continue;
+            }
+            asked => asked?,
+        };
         match ask_one(core, &*llm, request, call, choice, accept, log).await {
             Err(Trouble::Llm(error)) => unreachable = llm_failure(&error),
             Err(Trouble::Failure(failure)) => return Err(failure),
@@ -55,7 +65,8 @@ fn no_model() -> Failure {
 }
 
 fn llm_failure(error: &LlmError) -> Failure {
-    Failure::new(FailureKind::Llm, error.message.clone())
+    let kind = if error.kind == LlmErrorKind::Timeout { FailureKind::Timeout } else { FailureKind::Llm };
+    Failure::new(kind, error.message.clone())
 }
 
 /// Why a call did not end with a value.
@@ -68,8 +79,8 @@ enum Trouble {
 
 /// The model that a choice means in this run.
 pub fn model_of(core: &Core, choice: &ModelChoice) -> String {
-    let role = choice.role.as_deref().unwrap_or("default");
-    core.run.models.get(role).unwrap_or(&choice.model).clone()
+    let chosen = choice.roles.iter().find_map(|role| core.run.models.get(role)).unwrap_or(&choice.model);
+    if chosen.is_empty() && core.run.script.is_some() { SCRIPT_MODEL.to_owned() } else { chosen.clone() }
 }
 
 /// The request of a call as its first turn sends it, and who is asked.
@@ -83,6 +94,9 @@ pub fn request(
     choice: &ModelChoice,
 ) -> Result<(Arc<dyn Llm>, Request), Failure> {
     let full = model_of(core, choice);
+    if full.is_empty() {
+        return Err(no_model());
+    }
     let mut request = draft(core, scope, call, Some((&full, choice)))?;
     let llm = match &core.run.script {
         Some(script) => Arc::clone(script),

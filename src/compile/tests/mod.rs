@@ -84,7 +84,7 @@ fn star_news_compiles_to_a_program_with_a_plan() {
     let agent = agent(&[("workflows/star-news.yaml", STAR_NEWS)]);
     assert_eq!(planned(&agent), ["extract_star_person", "retrieve_horoscope", "find_news", "writeup"]);
     assert_eq!(agent.actions[2].settings.models[0].model, "anthropic/claude-sonnet-4-5");
-    assert_eq!(agent.actions[2].settings.models[0].role.as_deref(), Some("best"));
+    assert_eq!(agent.actions[2].settings.models[0].roles, ["best"]);
     assert!(agent.unsupported.is_empty(), "{:?}", agent.unsupported);
     assert_eq!(compiled.checked.actions, 4);
 }

@@ -18,7 +18,7 @@ use crate::llm::ProviderConfig;
 use crate::program::{
     Agent, Condition, ConditionKind, Goal, Input, Limits, MissingEnv, Number, OnError, PlannerKind, Retry, Written,
 };
-use crate::prompt::{Checked, Files, Scope, Templates, TemplatesBuilder, Ty, resolved_form, split_not};
+use crate::prompt::{Checked, Data, Files, Scope, Templates, TemplatesBuilder, Ty, resolved_form, split_not};
 use crate::source::{FileId, Span};
 use crate::tool::Tool;
 use crate::value::{NoRules, Output, OutputKind, Tags, TypeId, TypeKind, Types, Validators};
@@ -549,7 +549,7 @@ impl<'a> AgentCx<'a> {
         });
         check::actions::check(self, head);
         self.drop_consequences(before, decl.place.0);
-        let on_error = self.on_error(decl.head.on_error.as_ref(), head);
+        let on_error = self.on_error(decl.head.on_error.as_ref(), head, &scope);
         let retry = layers.find(|settings| settings.retry.as_ref());
         let lowered = crate::program::Action {
             name: head.full_name.clone(),
@@ -694,23 +694,23 @@ impl<'a> AgentCx<'a> {
         })
     }
 
-    fn on_error(&mut self, written: Option<&OnErrorDecl>, head: &ActionHead<'_>) -> Option<OnError> {
+    fn on_error(&mut self, written: Option<&OnErrorDecl>, head: &ActionHead<'_>, scope: &Scope) -> Option<OnError> {
         let data = match written {
             None | Some(OnErrorDecl::Word(OnErrorWord::Replan)) => return Some(OnError::Replan),
             Some(OnErrorDecl::Word(OnErrorWord::Fail)) => return Some(OnError::Fail),
             Some(OnErrorDecl::Output(data)) => data,
         };
-        let value = data.value();
-        if !head.output_known {
-            return Some(OnError::Output(value));
+        let checked = head.output_known && head.output.kind != OutputKind::None;
+        let shape = checked.then(|| head.output.shape(self.types()));
+        let lowered = self.strings.data(data, shape.as_ref(), scope)?;
+        if let (true, Data::Literal(value)) = (checked, &lowered) {
+            let valid = self.validators.validate_output(&head.output, value.clone(), &NoRules, Tags::Inferred);
+            for violation in valid.err().into_iter().flatten() {
+                let span = super::providers::place_of(&data.0, &violation.path);
+                self.report(Diagnostic::error("wrong-type", span, violation.message));
+            }
         }
-        let checked = self.validators.validate_output(&head.output, value.clone(), &NoRules, Tags::Inferred);
-        let Err(violations) = checked else { return Some(OnError::Output(value)) };
-        for violation in violations {
-            let span = super::providers::place_of(&data.0, &violation.path);
-            self.report(Diagnostic::error("wrong-type", span, violation.message));
-        }
-        None
+        Some(OnError::Output(lowered))
     }
 
     fn lower_goals(&mut self, achieved: &[(usize, AchievedGoal)]) -> Goals {

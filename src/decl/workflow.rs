@@ -7,7 +7,7 @@ use crate::diag::Diagnostic;
 use crate::source::{Node, NodeKind, Spanned, Text};
 use crate::{record, words};
 
-use super::basic::{Count, Duration, Expr, Json, List, Name, Place, Table, Template};
+use super::basic::{Count, Data, Duration, Expr, List, Name, Place, Table, Template};
 use super::body::{ACTION_BODIES, BodyNode, read_body};
 use super::models::LlmChoice;
 use super::read::{Defs, Read, ReadCx, refuse_unknown_keys};
@@ -257,7 +257,7 @@ pub enum OnError {
     /// `replan` or `fail`.
     Word(OnErrorWord),
     /// `{output: data}`: this is the output instead.
-    Output(Json),
+    Output(Data),
 }
 
 impl Read for OnError {

@@ -41,6 +41,7 @@ codes! {
     "bad-url": "a text that is not the address of a server",
     "colon-in-text": "`: ` within a text without quotes",
     "comma-in-text": "a comma within brackets splits a text in two",
+    "command-line": "a command that cannot be done as it was asked for",
     "comment-in-text": "` #` within a text without quotes begins a comment",
     "condition-cycle": "conditions that depend on themselves",
     "constant-condition": "a condition that nothing changes",

@@ -177,6 +177,9 @@ impl Engine {
     }
 
     fn core(&self, agent: &Arc<Agent>, options: RunOptions) -> Result<Core, StartError> {
+        if options.script.is_none() {
+            self.check_models(agent, &options.models)?;
+        }
         let index = match options.config.is_empty() {
             true => self.inner.index(agent),
             false => Arc::new(AgentIndex::with_config(agent, &config_with(agent, &options.config)?)),
@@ -193,6 +196,31 @@ impl Engine {
         };
         let ledger = Arc::new(Ledger::new(limits, None));
         Ok(Core::new(self.inner.clone(), agent.clone(), index, Arc::new(run), ledger, options.kill))
+    }
+}
+
+impl Engine {
+    /// Refuses models for roles that nothing uses, and models without a provider.
+    fn check_models(&self, agent: &Agent, models: &IndexMap<String, String>) -> Result<(), StartError> {
+        let modules = agent.written.modules.iter().filter_map(|module| module.models.as_ref());
+        let declared = modules.flat_map(|models| models.roles.iter().map(|(name, _)| name.value.as_str()));
+        let roles: Vec<&str> = std::iter::once("default").chain(declared).collect();
+        let providers: Vec<&str> = self.inner.program.providers.keys().map(String::as_str).collect();
+        for (role, model) in models {
+            if !roles.contains(&role.as_str()) {
+                let help = crate::diag::suggest::near_or_all(role, roles.iter().copied(), "the roles");
+                return Err(StartError::BadOption(format!("there is no role `{role}` of models; {help}")));
+            }
+            let Some((provider, _)) = model.split_once('/') else {
+                let message = format!("`{model}` names no model; write `provider/id`, such as `openai/gpt-4.1-mini`");
+                return Err(StartError::BadOption(message));
+            };
+            if !providers.contains(&provider) {
+                let help = crate::diag::suggest::near_or_all(provider, providers.iter().copied(), "the providers");
+                return Err(StartError::BadOption(format!("there is no provider `{provider}`; {help}")));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -217,6 +245,33 @@ fn type_named(agent: &Agent, name: &str) -> Result<crate::value::TypeId, StartEr
     })
 }
 
+/// A value for an entry of `config`: of the kind that the author gave it, because templates were checked against that.
+fn in_place_of(declared: &Value, value: &Value, key: &str) -> Result<Value, StartError> {
+    let fits = match declared {
+        // What looks like a number may be meant as text: `--set version=2`.
+        Value::String(_) if !value.is_string() && !value.is_null() => return Ok(Value::from(value.to_string())),
+        Value::Null => true,
+        Value::Number(number) if number.is_f64() => value.is_number(),
+        Value::Number(_) => value.is_i64() || value.is_u64(),
+        Value::Bool(_) => value.is_boolean(),
+        Value::String(_) => value.is_string(),
+        Value::Array(_) => value.is_array(),
+        Value::Object(_) => value.is_object(),
+    };
+    if fits {
+        return Ok(value.clone());
+    }
+    let kind = match declared {
+        Value::Number(number) if number.is_f64() => "a number",
+        Value::Number(_) => "an integer",
+        Value::Bool(_) => "true or false",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a mapping",
+        Value::String(_) | Value::Null => "a text",
+    };
+    Err(StartError::BadOption(format!("the `config` entry `{key}` is {kind}, such as `{declared}`; found `{value}`")))
+}
+
 /// The agent's `config` with entries replaced.
 fn config_with(agent: &Agent, entries: &IndexMap<String, Value>) -> Result<Map<String, Value>, StartError> {
     let mut config = agent.config.clone();
@@ -228,7 +283,7 @@ fn config_with(agent: &Agent, entries: &IndexMap<String, Value>) -> Result<Map<S
             place = place.and_then(|place| place.get_mut(part));
         }
         match place {
-            Some(place) => *place = value.clone(),
+            Some(place) => *place = in_place_of(place, value, key)?,
             None => {
                 let names = agent.config.keys().map(String::as_str);
                 let help = crate::diag::suggest::near_or_all(first, names, "its entries");

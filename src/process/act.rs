@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::Instant;
 
-use crate::action::{Failure, FailureKind};
+use crate::action::{Failure, FailureKind, lasting};
 use crate::program::{Action, OnError};
 use crate::value::{Tags, Valid};
 
@@ -45,17 +45,18 @@ pub(super) async fn perform(core: Arc<Core>, scope: Scope, index: usize) -> Perf
     let missing = bound.is_none();
     let bound = bound.unwrap_or_default();
     core.emit(|| What::ActionStarted { action: action.name.clone(), inputs: named_types(&scope, action, &bound) });
+    let scope = scope.with_inputs(&action.inputs, &bound);
     let (result, attempts) = if missing {
         (Err(Failure::new(FailureKind::Error, "an input is missing")), 0)
     } else {
-        let scope = scope.with_inputs(&action.inputs, &bound);
         tokio::select! {
             biased;
             () = core.kill.killed() => (Err(Failure::new(FailureKind::Killed, "the process was killed")), 1),
+            failure = core.ledger.out_of_time() => (Err(failure), 1),
             done = attempts(&core, &scope, action, &log) => done,
         }
     };
-    let (result, recovered_from) = recover(&core, action, result);
+    let (result, recovered_from) = recover(&core, action, &scope, result);
     let log = std::mem::take(&mut *log.lock().unwrap_or_else(PoisonError::into_inner));
     Performed { action: index, bound, result, recovered_from, attempts, started_at, ms: millis(started.elapsed()), log }
 }
@@ -131,7 +132,7 @@ async fn once(
     let value = match action.timeout {
         None => performed.await?,
         Some(timeout) => tokio::time::timeout(timeout, performed).await.unwrap_or_else(|_| {
-            let message = format!("`{}` did not end within {} s", action.name, timeout.as_secs_f64());
+            let message = format!("`{}` did not end within {}", action.name, lasting(timeout));
             Err(Failure::new(FailureKind::Timeout, message))
         })?,
     };
@@ -152,6 +153,7 @@ fn validated(core: &Core, action: &Action, value: serde_json::Value) -> Result<V
 fn recover(
     core: &Core,
     action: &Action,
+    scope: &Scope,
     result: Result<Vec<Valid>, Failure>,
 ) -> (Result<Vec<Valid>, Failure>, Option<Failure>) {
     let failure = match result {
@@ -159,8 +161,9 @@ fn recover(
         Err(failure) => failure,
     };
     match &action.on_error {
-        OnError::Output(value) if !matches!(failure.kind, FailureKind::Limit | FailureKind::Killed) => {
-            (validated(core, action, value.clone()), Some(failure))
+        OnError::Output(data) if !matches!(failure.kind, FailureKind::Limit | FailureKind::Killed) => {
+            let value = core.agent.templates.render_data(data, scope).map_err(Failure::from);
+            (value.and_then(|value| validated(core, action, value)), Some(failure))
         }
         OnError::Output(_) | OnError::Replan | OnError::Fail => (Err(failure), None),
     }

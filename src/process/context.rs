@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use crate::action::context::PromptCall;
-use crate::action::{Body, Context, Failure, FailureKind};
+use crate::action::{Body, Context, Failure, FailureKind, lasting};
 use crate::program::Input;
 use crate::prompt::{Templates, Truth, Vars, shaped_value};
 use crate::tool::Tool;
@@ -113,8 +113,7 @@ impl ActionContext {
         let result = match tokio::time::timeout(tool.timeout, guarded(&**body, &inside)).await {
             Ok(result) => result?,
             Err(_) => {
-                let message =
-                    format!("the tool `{}` did not answer within {} s", tool.name, tool.timeout.as_secs_f64());
+                let message = format!("the tool `{}` did not answer within {}", tool.name, lasting(tool.timeout));
                 return Err(Failure::new(FailureKind::Timeout, message));
             }
         };

@@ -3,6 +3,7 @@
 use crate::decl::workflow::PlannerKind;
 use crate::planning::{self, FactId, Outcome, Plan, Problem, Supplier};
 
+use super::blackboard::Bound;
 use super::facts::{self, Facts};
 use super::run::Process;
 use super::scope::Scope;
@@ -38,6 +39,9 @@ pub(super) struct Disappointment {
     pub(super) fact: FactId,
     /// [`Process::changes`] when it was noticed; once there are more, it may be tried again.
     pub(super) changes: u64,
+    /// The action would now run on other data than when it disappointed, as one that improves its own output does: it
+    /// may be tried again when nothing else is left.
+    pub(super) has_new_inputs: bool,
 }
 
 impl Process {
@@ -55,9 +59,25 @@ impl Process {
         self.disappointments.retain(|disappointment| disappointment.changes == changes);
         for (operator, fact, value) in std::mem::take(&mut self.expected) {
             if !facts.state.knows(fact, value) {
-                self.disappointments.push(Disappointment { operator, fact, changes });
+                let has_new_inputs = self.has_new_inputs(operator);
+                self.disappointments.push(Disappointment { operator, fact, changes, has_new_inputs });
             }
         }
+    }
+
+    /// Whether an action's inputs are other data now than those it ran on last.
+    fn has_new_inputs(&self, operator: usize) -> bool {
+        let agent = &self.core().agent;
+        let Some(index) = agent.operators.get(operator).copied() else { return false };
+        let Some(action) = agent.actions.get(index) else { return false };
+        let (Some(before), Some(now)) = (self.ran_on.get(index), self.board.bind(&action.inputs)) else { return false };
+        let value = |at: &usize| self.board.get(*at).map(|object| (object.type_id, object.value.clone()));
+        let data = |bound: &Bound| match bound {
+            Bound::One(at) => vec![value(at)],
+            Bound::All(all) => all.iter().map(value).collect(),
+            Bound::Absent => Vec::new(),
+        };
+        before.iter().map(data).ne(now.iter().map(data))
     }
 
     /// The goal that holds now: of several the one worth most, then the first.
@@ -140,6 +160,15 @@ impl Process {
         let rest = self.in_force.as_ref().and_then(|(before, plan)| planning::continue_plan(before, plan, problem));
         let plan = match rest.map_or_else(|| planning::plan(problem), Outcome::Plan) {
             Outcome::Plan(plan) => plan,
+            Outcome::Unsolvable(_) if self.disappointments.iter().any(|of| of.has_new_inputs) => {
+                let tried = self.disappointments.iter().filter(|of| !of.has_new_inputs);
+                let mut once_more = problem.clone();
+                once_more.no_longer_assumed = tried.map(|of| (of.operator, of.fact)).collect();
+                match planning::plan(&once_more) {
+                    Outcome::Plan(plan) => plan,
+                    _ => return Decision::Stuck(self.why_unreachable(problem)),
+                }
+            }
             Outcome::Unsolvable(_) => return Decision::Stuck(self.why_unreachable(problem)),
             Outcome::LimitReached(reached) => return Decision::Limit(reached.to_string()),
         };

@@ -1,10 +1,11 @@
 //! What a process has used up, against its limits (runtime.md 3).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::action::{Failure, FailureKind};
+use crate::action::{Failure, FailureKind, lasting};
 use crate::llm::Usage;
 use crate::program::Limits;
 
@@ -90,11 +91,15 @@ impl Ledger {
         let (used, limits) = (self.used(), &self.limits);
         let tokens = used.input_tokens + used.output_tokens;
         if next == Next::Action && used.actions + used.replans >= limits.actions {
-            let replans = if used.replans == 0 { String::new() } else { format!(", {} replans", used.replans) };
-            return Some(format!(
-                "the limit of {} actions is reached ({} actions{replans})",
-                limits.actions, used.actions
-            ));
+            let most = counted(limits.actions, "action");
+            return Some(match used.replans {
+                0 => format!("the limit of {most} is reached"),
+                replans => format!(
+                    "the limit of {most} is reached ({}, {})",
+                    counted(used.actions, "action"),
+                    counted(replans, "replan")
+                ),
+            });
         }
         if used.cost_usd > 0.0 && used.cost_usd >= limits.cost {
             return Some(format!("the limit on cost of ${} is reached (${:.4} used)", limits.cost, used.cost_usd));
@@ -104,10 +109,27 @@ impl Ledger {
         }
         let calls = limits.llm_calls.filter(|most| next == Next::LlmCall && used.llm_calls >= *most);
         if let Some(most) = calls {
-            return Some(format!("the limit of {most} LLM calls is reached"));
+            return Some(format!("the limit of {} is reached", counted(most, "LLM call")));
         }
-        let time = limits.time.filter(|most| self.elapsed() >= *most)?;
-        Some(format!("the limit on time of {} s is reached", time.as_secs_f64()))
+        limits.time.filter(|most| self.elapsed() >= *most).map(time_is_up)
+    }
+
+    /// Waits until the limit on time of the process, or of one it belongs to, is reached, and says so.
+    pub async fn out_of_time(&self) -> Failure {
+        let mut nearest: Option<(Instant, Duration)> = None;
+        let mut next = Some(self);
+        while let Some(ledger) = next {
+            if let Some(most) = ledger.limits.time
+                && let Some(end) = ledger.started.checked_add(most)
+                && nearest.is_none_or(|(before, _)| end < before)
+            {
+                nearest = Some((end, most));
+            }
+            next = ledger.parent.as_deref();
+        }
+        let Some((end, most)) = nearest else { return std::future::pending().await };
+        tokio::time::sleep_until(end).await;
+        Failure::new(FailureKind::Limit, time_is_up(most))
     }
 
     /// Puts one call to a model on the account.
@@ -147,6 +169,15 @@ impl Ledger {
     }
 }
 
+fn time_is_up(most: Duration) -> String {
+    format!("the limit on time of {} is reached", lasting(most))
+}
+
+/// A number of things, such as `1 action` or `2 actions`.
+fn counted(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,11 +204,11 @@ mod tests {
         ledger.charge_replan();
         assert_eq!(
             ledger.check(Next::Action).unwrap_err().message,
-            "the limit of 2 actions is reached (1 actions, 1 replans)"
+            "the limit of 2 actions is reached (1 action, 1 replan)"
         );
         assert!(ledger.check(Next::LlmCall).is_ok());
         ledger.charge_llm(&Usage::default(), 0.0);
-        assert_eq!(ledger.check(Next::LlmCall).unwrap_err().message, "the limit of 1 LLM calls is reached");
+        assert_eq!(ledger.check(Next::LlmCall).unwrap_err().message, "the limit of 1 LLM call is reached");
         ledger.charge_llm(&Usage::default(), 1.0);
         assert_eq!(
             ledger.check(Next::LlmCall).unwrap_err().message,

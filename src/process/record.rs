@@ -81,6 +81,7 @@ impl Process {
             }
         }
         self.produced[index] = produced;
+        self.ran_on[index] = bound.to_vec();
     }
 
     /// Hides everything but what was just produced, objects of `keep` types and the conversation.

@@ -13,7 +13,7 @@ use crate::value::{Output, OutputKind, TypeId};
 
 use super::act::perform;
 use super::ask;
-use super::blackboard::Blackboard;
+use super::blackboard::{Blackboard, Bound};
 use super::core::Core;
 use super::decide::{Decision, Disappointment, Seen};
 use super::document::{BoardEntry, Document, FailureNote, HistoryEntry, Status, Typed, UsageTotals};
@@ -72,6 +72,8 @@ pub struct Process {
     pub(super) triggered: Vec<Option<usize>>,
     /// By action: the objects of its last run.
     pub(super) produced: Vec<Vec<usize>>,
+    /// By action: what its inputs were bound to when it ran last.
+    pub(super) ran_on: Vec<Vec<Bound>>,
     /// The first plan, and each that differs from the rest of the one before.
     plans: Vec<Vec<String>>,
     /// What is left of the plan in force, as operators.
@@ -110,6 +112,7 @@ impl Process {
             disappointments: Vec::new(),
             triggered: vec![None; actions],
             produced: vec![Vec::new(); actions],
+            ran_on: vec![Vec::new(); actions],
             plans: Vec::new(),
             rest: Vec::new(),
             in_force: None,

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use minijinja::Value;
 
 use crate::program::{Agent, ConditionKind, Input};
-use crate::prompt::{Truth, Var, Vars, map_value};
-use crate::value::TypeId;
+use crate::prompt::{Truth, Var, Vars, map_value, object_value};
+use crate::value::{TypeId, present};
 
 use super::blackboard::{Blackboard, Bound};
 use super::host::Host;
@@ -88,7 +88,8 @@ impl Scope {
     /// What the strings of an action see, its inputs bound.
     pub fn with_inputs(&self, inputs: &[Input], bound: &[Bound]) -> Scope {
         let named = inputs.iter().zip(bound);
-        let named = named.filter_map(|(input, bound)| Some((input.name.clone(), self.bound_view(bound)?)));
+        let named =
+            named.filter_map(|(input, bound)| Some((input.name.clone(), self.bound_view(bound, input.type_id)?)));
         Scope { inputs: Arc::new(named.collect()), sees_types: false, ..self.clone() }
     }
 
@@ -102,14 +103,21 @@ impl Scope {
         Some(self.hangs_on.swap(NONE, Ordering::Relaxed)).filter(|condition| *condition != NONE)
     }
 
-    fn view(&self, at: usize) -> Option<Value> {
-        self.board.get(at).map(|object| object.view(&self.agent.templates))
+    /// An object as it looks where `expected` is asked for: with the discriminator where that is a supertype or union.
+    fn view(&self, at: usize, expected: TypeId) -> Option<Value> {
+        let object = self.board.get(at)?;
+        let (types, templates) = (&self.agent.types, &self.agent.templates);
+        if !types.is_polymorphic(expected) {
+            return Some(object.view(templates));
+        }
+        let value = present(types, expected, object.type_id, (*object.value).clone());
+        Some(object_value(templates, object.type_id, &Arc::new(value)))
     }
 
-    fn bound_view(&self, bound: &Bound) -> Option<Value> {
+    fn bound_view(&self, bound: &Bound, expected: TypeId) -> Option<Value> {
         match bound {
-            Bound::One(at) => self.view(*at),
-            Bound::All(all) => Some(list(all.iter().filter_map(|at| self.view(*at)).collect())),
+            Bound::One(at) => self.view(*at, expected),
+            Bound::All(all) => Some(list(all.iter().filter_map(|at| self.view(*at, expected)).collect())),
             Bound::Absent => None,
         }
     }
@@ -179,17 +187,16 @@ impl Vars for Scope {
             };
         }
         let id = self.index.type_of_default_name(name).filter(|_| self.sees_types);
-        id.and_then(|id| self.board.newest(id)).and_then(|(at, _)| self.view(at)).into()
+        id.and_then(|id| self.view(self.board.newest(id)?.0, id)).into()
     }
 
     fn last(&self, type_name: &str) -> Var {
-        let newest = self.type_id(type_name).and_then(|id| self.board.newest(id));
-        newest.and_then(|(at, _)| self.view(at)).into()
+        self.type_id(type_name).and_then(|id| self.view(self.board.newest(id)?.0, id)).into()
     }
 
     fn all(&self, type_name: &str) -> Vec<Value> {
         let Some(id) = self.type_id(type_name) else { return Vec::new() };
-        self.board.of_type(id).filter_map(|(at, _)| self.view(at)).collect()
+        self.board.of_type(id).filter_map(|(at, _)| self.view(at, id)).collect()
     }
 
     fn count(&self, type_name: &str) -> usize {

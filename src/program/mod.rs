@@ -20,7 +20,7 @@ use crate::action::context::CallSettings;
 use crate::decl::Module;
 use crate::llm::{Catalog, ProviderConfig};
 use crate::planning;
-use crate::prompt::{ExprId, TemplateId, Templates};
+use crate::prompt::{Data, ExprId, TemplateId, Templates};
 use crate::tool::Tool;
 use crate::value::Output;
 use crate::value::Validators;
@@ -266,8 +266,8 @@ pub enum OnError {
     Replan,
     /// The process fails.
     Fail,
-    /// This is the output instead; validated when compiled.
-    Output(Value),
+    /// This is the output instead; checked when compiled.
+    Output(Data),
 }
 
 /// One compiled goal.

@@ -63,11 +63,7 @@ fn mistakes_in_star_news_are_found_at_their_places() {
         ("  writeup:\n", "  writeup:\n    persona: writer\n", &["unknown-persona at \"writer\""]),
         ("  writeup:\n", "  writeup:\n    references: guide\n", &["unknown-reference at \"guide\""]),
         ("  writeup:\n", "  writeup:\n    tools: [serch]\n", &["unknown-tool at \"serch\""]),
-        (
-            "  writeup:\n",
-            "  writeup:\n    on_error: {output: {txt: x}}\n",
-            &["wrong-type at \"x\"", "wrong-type at \"{txt: x}\""],
-        ),
+        ("  writeup:\n", "  writeup:\n    on_error: {output: {txt: x}}\n", &["unknown-field at \"txt\""]),
         ("agent: star-news-finder", "agent: StarNews", &["bad-name at \"StarNews\""]),
         ("    achieves: {description: The news are written up, value: 1}\n", "", &["no-goal at \"star-news-finder\""]),
         ("    output: Horoscope\n", "    output: Writeup\n", &["unknown-field at \"summary\""]),

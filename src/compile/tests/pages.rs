@@ -11,8 +11,16 @@ use super::lines;
 
 /// Codes whose example cannot be a small text: files too large, unreadable or of another encoding, and what other
 /// layers report.
-const NOT_SMALL: &[&str] =
-    &["alias-bomb", "too-large", "too-many-nodes", "too-deep", "not-utf8", "unreadable-file", "nested-too-deep"];
+const NOT_SMALL: &[&str] = &[
+    "alias-bomb",
+    "too-large",
+    "too-many-nodes",
+    "too-deep",
+    "not-utf8",
+    "unreadable-file",
+    "nested-too-deep",
+    "command-line",
+];
 
 /// The files of an example; a fence without a path is a workflow.
 fn files(fences: &[Fence]) -> Vec<(String, String)> {

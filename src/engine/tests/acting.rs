@@ -165,7 +165,7 @@ async fn limits_end_a_process_with_the_figure_and_keep_what_was_done() {
     let case = || Case::new(THREE).script(replies.clone());
     let document = case().options(|options| options.limits.actions = Some(2)).run().await;
     assert_eq!((document.status, ran(&document).len()), (Status::Terminated, 2));
-    assert_eq!(failure(&document), ("limit".to_owned(), "the limit of 2 actions is reached (2 actions)".to_owned()));
+    assert_eq!(failure(&document), ("limit".to_owned(), "the limit of 2 actions is reached".to_owned()));
     let document = case().options(|options| options.limits.tokens = Some(400_000)).run().await;
     assert_eq!((document.status, ran(&document).len()), (Status::Terminated, 1));
     assert!(failure(&document).1.contains("400100 used"), "{:?}", document.failure);

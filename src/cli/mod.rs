@@ -104,6 +104,13 @@ pub fn main() -> ExitCode {
             // Help and version are no mistakes; clap prints them to stdout.
             let exit = if error.use_stderr() { Exit::Wrong } else { Exit::Done };
             let _ = error.print();
+            if exit == Exit::Wrong && std::env::args_os().any(|arg| arg == "--json") {
+                let text = error.render().to_string();
+                let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+                let message = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                let help: Vec<String> = lines.map(str::to_owned).collect();
+                Out::new(&args::Global::default()).document(&output::fault_document(&message, &help));
+            }
             return ExitCode::from(exit.code());
         }
     };

@@ -35,6 +35,8 @@ struct State {
     top: Option<String>,
     /// What each open step has used so far.
     facts: BTreeMap<String, StepFacts>,
+    /// The step that ended last, and how.
+    ended: Option<(String, Mark)>,
     /// The step of the top process that sub-processes work for.
     current: Option<String>,
 }
@@ -68,8 +70,13 @@ impl Watcher {
         match what {
             What::ProcessCreated { agent, .. } => self.list.title(agent),
             What::Planned { steps, goal, cost, replanned } => {
-                let way = steps.join(" → ");
-                self.list.plan(steps, replanned.then_some(way.as_str()));
+                let reason = replanned.then(|| match &state.ended {
+                    Some((action, Mark::Failed)) => format!("`{action}` failed"),
+                    Some((action, Mark::Empty)) => format!("`{action}` brought nothing"),
+                    Some((action, _)) => format!("`{action}` did not bring what was expected"),
+                    None => "things have changed".to_owned(),
+                });
+                self.list.plan(steps, reason.as_deref());
                 if self.out.verbose {
                     self.list.line(self.dim(format!("  plan to {goal}, cost {cost}: {}", steps.join(" → "))));
                 }
@@ -104,6 +111,7 @@ impl Watcher {
                 facts.ms = *ms;
                 facts.attempts = *attempts;
                 facts.error = message.clone();
+                state.ended = Some((action.clone(), mark(status)));
                 self.list.finished(action, mark(status), &facts);
             }
             What::Finished { .. } => self.list.end(),

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::Fault;
 use super::args::{Color, Global};
@@ -40,6 +41,28 @@ pub struct Out {
     pub stdout_terminal: bool,
     /// Stderr is a terminal that can move its cursor.
     pub live: bool,
+}
+
+/// The `check` document (cli.md 3) of something that is wrong in no file.
+pub(super) fn fault_document(message: &str, help: &[String]) -> Value {
+    let help = if help.is_empty() { Value::Null } else { help.join("\n").into() };
+    json!({
+        "errors": 1,
+        "warnings": 0,
+        "diagnostics": [{
+            "code": "command-line",
+            "severity": "error",
+            "message": message,
+            "help": help,
+            "file": null,
+            "line": null,
+            "column": null,
+            "end_line": null,
+            "end_column": null,
+            "related": [],
+        }],
+        "checked": {},
+    })
 }
 
 impl Out {
@@ -92,8 +115,11 @@ impl Out {
         }
     }
 
-    /// Shows why the command could not do its work.
+    /// Shows why the command could not do its work; with `--json` as the one document too, in the form of `check`.
     pub fn fault(&self, fault: &Fault) {
+        if self.json {
+            self.document(&fault_document(&fault.message, &fault.help));
+        }
         let mut stderr = std::io::stderr().lock();
         let _ = writeln!(stderr, "{} {}", self.paint_err(RED, "error:"), fault.message);
         for help in &fault.help {

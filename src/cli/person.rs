@@ -1,6 +1,8 @@
 //! Talking with the person at the terminal: missing inputs field by field, and agreement to what asks for it.
 
 use std::io::{BufRead, Write};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -8,6 +10,9 @@ use crate::value::{Field, NoRules, Shape, ShapeKind, TypeId, TypeKind, Validator
 
 use super::output::{BOLD, DIM, RED};
 use super::{Fault, Out};
+
+/// How often a question looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(30);
 
 /// Asks for an object of a type until it is valid. End of input is a fault.
 pub(super) fn object(validators: &Validators, type_id: TypeId, name: &str, out: &Out) -> Result<Value, Fault> {
@@ -109,10 +114,21 @@ pub(super) fn text(name: &str, out: &Out) -> Result<String, Fault> {
     }
 }
 
-/// Asks yes or no; only a clear yes is one.
-pub(super) fn agrees(question_text: &str, out: &Out) -> bool {
+/// Asks yes or no; only a clear yes is one. Waiting ends, with no, when `is_over` says so.
+pub(super) fn agrees(question_text: &str, is_over: &dyn Fn() -> bool, out: &Out) -> bool {
     let asked = format!("{} {} ", out.paint_err(BOLD, question_text), out.paint_err(DIM, "[y/N]"));
-    question(&asked).is_ok_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes"))
+    let (answers, answer) = mpsc::channel();
+    std::thread::spawn(move || answers.send(question(&asked)));
+    loop {
+        match answer.recv_timeout(LOOK) {
+            Ok(answer) => return answer.is_ok_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes")),
+            Err(mpsc::RecvTimeoutError::Timeout) if !is_over() => {}
+            Err(_) => {
+                say("");
+                return false;
+            }
+        }
+    }
 }
 
 fn question(text: &str) -> Result<String, Fault> {

@@ -24,7 +24,9 @@ pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fa
         return Err(Fault::wrong("`--events -` and `--json` both want stdout").help("write the events to a file"));
     }
     let list = Arc::new(Checklist::new(*out, out.interactive_output()));
-    let asked = out.interactive.then(|| Arc::new(AtTerminal { list: list.clone(), out: *out }) as Arc<dyn Person>);
+    let kill = Kill::default();
+    let person = AtTerminal { list: list.clone(), kill: kill.clone(), out: *out };
+    let asked = out.interactive.then(|| Arc::new(person) as Arc<dyn Person>);
     let clock = Clock::of(args.model.now.as_deref(), args.model.script.is_some())?;
     let loaded = match load(&args.target, clock, asked, global, out)? {
         Outcome::Ready(loaded) => loaded,
@@ -32,13 +34,12 @@ pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fa
     };
     let show = Show { prompts: args.show_prompts, responses: args.show_responses };
     let lines = args.events.as_deref().map(event_lines).transpose()?;
-    let watcher = Watcher::new(*out, show, list, lines);
-    let kill = Kill::default();
+    let watcher = Watcher::new(*out, show, list.clone(), lines);
     let options = run_options(args, watcher, kill.clone(), out)?;
     loaded.refuse_unknown_providers(&options.models)?;
     let given = inputs(&args.input.text, &args.input.inputs)?;
     let mut process = started(&loaded, &args.target, given, options, out)?;
-    block_on(&mut process, &kill)?;
+    block_on(&mut process, &kill, &list)?;
     let document = process.document();
     report(&document, events_on_stdout, out);
     Ok(exit(document.status))
@@ -100,27 +101,37 @@ fn asked_input(agent: &Agent, name: &str, type_name: &str, out: &Out) -> Result<
     Ok(Input::Typed(name.to_owned(), person::object(&agent.validators, id, name, out)?))
 }
 
-/// Runs the process to its end. The first Ctrl-C kills it, which ends cleanly; the second ends the program at once.
-fn block_on(process: &mut Process, kill: &Kill) -> Result<(), Fault> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Fault::failed(format!("the asynchronous runtime did not start: {error}")))?;
-    runtime.block_on(async {
-        let interrupted = async {
-            // Where signals cannot be heard the run goes on without them.
-            if tokio::signal::ctrl_c().await.is_ok() {
-                kill.kill();
-            }
-            std::future::pending::<()>().await
-        };
-        tokio::select! {
-            _ = process.run() => {}
-            () = interrupted => {}
-        }
-    });
+/// Runs the process to its end.
+fn block_on(process: &mut Process, kill: &Kill, list: &Arc<Checklist>) -> Result<(), Fault> {
+    let runtime = runtime()?;
+    hear_interrupts(kill.clone(), list.clone());
+    runtime.block_on(process.run());
     runtime.shutdown_background();
     Ok(())
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Fault> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.map_err(|error| Fault::failed(format!("the asynchronous runtime did not start: {error}")))
+}
+
+/// The first Ctrl-C kills the process, which ends cleanly; the second ends the program at once. They are heard on a
+/// thread of their own, because the process waits for the person's word on its own.
+#[allow(clippy::exit, reason = "the second Ctrl-C ends the program whatever it is doing")]
+fn hear_interrupts(kill: Kill, list: Arc<Checklist>) {
+    // Where signals cannot be heard the run goes on without them.
+    let Ok(runtime) = runtime() else { return };
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            if tokio::signal::ctrl_c().await.is_ok() {
+                list.interrupted();
+                kill.kill();
+            }
+            if tokio::signal::ctrl_c().await.is_ok() {
+                std::process::exit(i32::from(Exit::Interrupted.code()));
+            }
+        });
+    });
 }
 
 fn event_lines(path: &Path) -> Result<Box<dyn Write + Send>, Fault> {
@@ -200,12 +211,13 @@ fn yaml(value: &Value) -> String {
 /// The person at the terminal.
 struct AtTerminal {
     list: Arc<Checklist>,
+    kill: Kill,
     out: Out,
 }
 
 impl Person for AtTerminal {
     fn confirm(&self, question: &str) -> bool {
-        self.list.suspended(|| person::agrees(question, &self.out))
+        self.list.suspended(|| person::agrees(question, &|| self.kill.is_killed(), &self.out))
     }
 }
 

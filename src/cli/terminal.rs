@@ -1,5 +1,6 @@
 //! How a run looks while it runs: a live checklist of the plan on a terminal, otherwise one plain line a step.
 
+use std::io::Write;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use super::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW};
 
 /// Characters of a streamed reply that are shown beside its step.
 const STREAM_CHARS: usize = 48;
+/// Columns of a running step's line beside its name and what it does: spinner, time, gaps.
+const RUNNING_COLUMNS: usize = 11;
 const TICK: Duration = Duration::from_millis(90);
 
 /// How a step ended, or what became of it.
@@ -73,24 +76,25 @@ impl Checklist {
 
     /// The agent, once.
     pub(super) fn title(&self, agent: &str) {
-        self.line(self.out.paint_err(BOLD, agent));
+        self.line(self.out.paint_err(BOLD, self.cut(agent, 0)));
     }
 
     /// The steps that are planned now; those of an earlier plan that have not started are dropped.
     pub(super) fn plan(&self, steps: &[String], replanned: Option<&str>) {
         let mut state = self.lock();
         for (_, bar) in state.open.drain(..) {
-            if let Some(bar) = bar {
-                bar.finish_and_clear();
-            }
+            self.clear(bar.as_ref());
         }
         if let Some(reason) = replanned {
-            self.line(format!("{} {reason}", self.out.paint_err(YELLOW, "↻ new plan:")));
+            // Without live lines nothing else shows what comes now.
+            let way = if self.live.is_some() { String::new() } else { format!(": {}", steps.join(" → ")) };
+            let said = self.cut(&format!("↻ another way, {reason}{way}"), 0);
+            self.line(self.out.paint_err(YELLOW, said));
         }
         state.width = state.width.max(steps.iter().map(|step| step.chars().count()).max().unwrap_or(0));
         for step in steps {
             let bar = self.live.as_ref().map(|live| {
-                let bar = live.add(ProgressBar::new_spinner().with_style(style("{msg}")));
+                let bar = live.add(ProgressBar::new_spinner().with_style(style("{wide_msg}")));
                 bar.set_message(self.out.paint_err(DIM, format!("○ {step}")));
                 bar
             });
@@ -104,8 +108,10 @@ impl Checklist {
         state.stream.clear();
         let width = state.width;
         if let Some(bar) = self.bar(&mut state, step) {
-            bar.set_style(style("{spinner:.cyan} {msg}"));
-            bar.set_message(self.out.paint_err(CYAN, format!("{step:width$}")));
+            bar.set_style(style("{spinner:.cyan} {prefix}  {elapsed:>3.dim}  {wide_msg:.dim}"));
+            bar.set_prefix(self.out.paint_err(CYAN, self.cut(&format!("{step:width$}"), RUNNING_COLUMNS)));
+            bar.set_message("");
+            bar.reset_elapsed();
             bar.enable_steady_tick(TICK);
         }
     }
@@ -113,10 +119,8 @@ impl Checklist {
     /// Something is happening in a step: a tool call, a retry.
     pub(super) fn doing(&self, step: &str, what: &str) {
         let mut state = self.lock();
-        let width = state.width;
-        let text = format!("{}  {}", self.out.paint_err(CYAN, format!("{step:width$}")), self.out.paint_err(DIM, what));
         match self.bar(&mut state, step) {
-            Some(bar) => bar.set_message(text),
+            Some(bar) => bar.set_message(what.lines().next().unwrap_or_default().to_owned()),
             None => {
                 if self.live.is_none() && self.out.verbose {
                     self.out.note(format!("  {step}: {what}"));
@@ -134,28 +138,22 @@ impl Checklist {
             let mut state = self.lock();
             state.stream.push_str(text);
             let flat: Vec<char> = state.stream.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-            let tail: String = flat[flat.len().saturating_sub(STREAM_CHARS)..].iter().collect();
+            let room = self.columns().saturating_sub(RUNNING_COLUMNS + state.width).clamp(12, STREAM_CHARS);
+            let tail: String = flat[flat.len().saturating_sub(room)..].iter().collect();
             state.stream = tail.clone();
             tail
         };
         self.doing(step, &tail);
     }
 
-    /// A step has ended.
+    /// A step has ended: its line joins those above the open ones.
     pub(super) fn finished(&self, step: &str, mark: Mark, facts: &StepFacts) {
         let mut state = self.lock();
-        let text = self.summary(step, mark, facts, state.width);
-        match self.bar(&mut state, step) {
-            Some(bar) => {
-                bar.set_style(style("{msg}"));
-                bar.disable_steady_tick();
-                bar.finish_with_message(text);
-            }
-            None => self.line(text),
-        }
         if let Some(index) = state.open.iter().position(|(name, _)| name == step) {
-            state.open.remove(index);
+            let (_, bar) = state.open.remove(index);
+            self.clear(bar.as_ref());
         }
+        self.line(self.summary(step, mark, facts, state.width));
     }
 
     /// A line of its own, above the steps that are open.
@@ -179,10 +177,33 @@ impl Checklist {
     /// The run is over: steps that were never reached disappear.
     pub(super) fn end(&self) {
         for (_, bar) in self.lock().open.drain(..) {
-            if let Some(bar) = bar {
-                bar.finish_and_clear();
-            }
+            self.clear(bar.as_ref());
         }
+    }
+
+    /// The person pressed Ctrl-C: what the terminal echoed of it, in a line of its own below the live ones, is wiped.
+    pub(super) fn interrupted(&self) {
+        if self.live.is_some() && self.out.interactive && !self.lock().open.is_empty() {
+            let _ = write!(std::io::stderr().lock(), "\r\x1b[K\x1b[1A");
+        }
+    }
+
+    fn clear(&self, bar: Option<&ProgressBar>) {
+        if let (Some(live), Some(bar)) = (&self.live, bar) {
+            bar.finish_and_clear();
+            live.remove(bar);
+        }
+    }
+
+    /// Columns of the terminal; without one there is no end to a line.
+    fn columns(&self) -> usize {
+        let size = self.live.as_ref().and_then(|_| console::Term::stderr().size_checked());
+        size.map_or(usize::MAX, |(_, columns)| usize::from(columns))
+    }
+
+    /// A text that fits in the line beside `taken` columns of other text.
+    fn cut(&self, text: &str, taken: usize) -> String {
+        cut(text, self.columns().saturating_sub(taken).max(8))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -195,7 +216,7 @@ impl Checklist {
         if let Some((_, bar)) = state.open.iter().find(|(name, _)| name == step) {
             return bar.clone();
         }
-        let bar = live.add(ProgressBar::new_spinner().with_style(style("{msg}")));
+        let bar = live.add(ProgressBar::new_spinner().with_style(style("{wide_msg}")));
         state.open.push((step.to_owned(), Some(bar.clone())));
         Some(bar)
     }
@@ -215,9 +236,19 @@ impl Checklist {
             .as_deref()
             .map(|error| format!("\n    {}", self.out.paint_err(RED, error.replace('\n', "\n    "))));
         let sign = self.out.paint_err(style, sign);
-        let details = self.out.paint_err(DIM, parts.join("  "));
-        format!("{sign} {step:width$}  {details}{}", error.unwrap_or_default()).trim_end().to_owned()
+        let name = self.cut(&format!("{step:width$}"), 2);
+        let details = match self.columns().checked_sub(console::measure_text_width(&name) + 4).filter(|room| *room > 4)
+        {
+            Some(room) => self.out.paint_err(DIM, cut(&parts.join("  "), room)),
+            None => String::new(),
+        };
+        format!("{sign} {name}  {details}{}", error.unwrap_or_default()).trim_end().to_owned()
     }
+}
+
+/// The beginning of a text without styles that takes at most so many columns, with `…` where something is missing.
+fn cut(text: &str, columns: usize) -> String {
+    console::truncate_str(text, columns, "…").into_owned()
 }
 
 fn details(facts: &StepFacts) -> Vec<String> {
@@ -279,6 +310,7 @@ mod tests {
             list.summary("find_news", Mark::Succeeded, &facts, 12),
             "✓ find_news     demo/scripted  181 → 22 tokens  2 tries  812 ms  $0.0001"
         );
+        assert_eq!((cut("日本語 text", 6), cut("text", 4)), ("日本…".into(), "text".into()));
         assert_eq!((time(65_000), dollars(1.239)), ("1 m 5 s".into(), "$1.24".into()));
     }
 }

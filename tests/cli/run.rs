@@ -265,3 +265,81 @@ fn secrets_are_not_shown() {
         assert!(!output.stdout.contains(key) && !output.stderr.contains(key), "{output}");
     }
 }
+
+/// A workflow that names no model at all.
+const NO_MODEL: &str = "agent: bare\ninputs: UserInput\ntypes:\n  Answer: {text: string}\nactions:\n  answer:\n    inputs: UserInput\n    output: Answer\n    prompt: '{{ user_input.content }}'\n    achieves: There is an answer\n";
+
+#[test]
+fn a_workflow_without_a_model_runs_on_a_script_and_on_the_model_of_the_command_line() {
+    let providers = "providers: {demo: {kind: scripted, file: script.yaml}}\n";
+    let project = crate::support::project::Project::new()
+        .file("agent-run.yaml", providers)
+        .file("script.yaml", super::ANSWERS)
+        .file("workflows/bare.yaml", NO_MODEL);
+    let document = project.run(&["run", "bare", "hi", "--json", "--script", "script.yaml"]).exits(0).json();
+    assert_eq!(document["output"]["value"]["text"], "Forty-two");
+    let document = project.run(&["run", "bare", "hi", "--json", "--llm", "default=demo/any"]).exits(0).json();
+    assert_eq!(document["history"][0]["llm"][0]["model"], "demo/any");
+    let failed = project.run(&["run", "bare", "hi", "--json"]).exits(1).json();
+    assert!(failed["failure"]["message"].as_str().is_some_and(|message| message.contains("--llm default=")));
+}
+
+#[test]
+fn a_model_for_a_role_or_provider_that_is_not_there_is_refused() {
+    let project = project();
+    for (wrong, said) in [("bst=demo/any", "bst"), ("default=demo", "PROVIDER/demo"), ("default=dmo/any", "`demo`")] {
+        let output = project.run(&["run", "ask", "hi", "--llm", wrong]).exits(2);
+        assert!(output.stderr.contains(said), "{wrong}: {output}");
+    }
+}
+
+#[test]
+fn with_json_a_command_that_cannot_be_done_prints_the_document_of_check() {
+    let project = project();
+    let wrong: [&[&str]; 5] = [
+        &["run", "ask", "--json"],
+        &["run", "ask", "hi", "--json", "--goal", "answr"],
+        &["run", "ask", "hi", "--json", "--input", "UserInput={"],
+        &["run", "ask", "hi", "--json", "--no-such-flag"],
+        &["run", "nothing-there", "hi", "--json"],
+    ];
+    for args in wrong {
+        let document = project.run(args).exits(2).json();
+        assert_eq!(document["errors"], 1, "{args:?}");
+        let code = if args[1] == "nothing-there" { "unknown-agent" } else { "command-line" };
+        assert_eq!(document["diagnostics"][0]["code"], code, "{args:?}");
+    }
+}
+
+#[test]
+fn config_keeps_the_kind_of_its_values() {
+    let project = project();
+    let said = |setting: &str| project.run(&["run", "echo", "a", "--json", "--set", setting]);
+    assert_eq!(said("mark=7").exits(0).json()["output"]["value"]["text"], "a7");
+    let numbered = super::ECHO.replace("{mark: '!'}", "{mark: 3}");
+    project.write("workflows/echo.yaml", numbered);
+    let output = project.run(&["run", "echo", "a", "--set", "mark=many"]).exits(2);
+    assert!(output.stderr.contains("`mark` is an integer"), "{output}");
+}
+
+#[test]
+fn the_limit_on_time_ends_what_is_under_way() {
+    let slow = "agent: slow\ninputs: UserInput\nactions:\n  wait: {inputs: UserInput, delay: 30s, set: {}, achieves: Waited}\n";
+    let project = project().file("workflows/slow.yaml", slow);
+    let started = std::time::Instant::now();
+    let document = project.run(&["run", "slow", "a", "--json", "--timeout", "200ms"]).exits(5).json();
+    assert!(started.elapsed() < std::time::Duration::from_secs(20));
+    assert_eq!((&document["status"], &document["failure"]["kind"]), (&json!("terminated"), &json!("limit")));
+    assert_eq!(document["failure"]["message"], "the limit on time of 200 ms is reached");
+}
+
+#[test]
+fn a_secret_that_a_program_echoes_is_not_shown() {
+    let leak = "agent: leak\ninputs: UserInput\ntypes:\n  Out: string\nactions:\n  tell:\n    inputs: UserInput\n    output: Out\n    exec: {command: [sh, -c, 'echo $KEY; echo $KEY >&2; exit $CODE'], env: {KEY: '${env:SECRET_KEY}', CODE: '{{ user_input.content }}'}, expect: text}\n    achieves: Told\n";
+    let project = project().file("workflows/leak.yaml", leak).env("SECRET_KEY", "hush-123456");
+    for code in ["0", "3"] {
+        let output = project.run(&["run", "leak", code, "--yes", "--json", "-v"]);
+        assert!(!output.stdout.contains("hush-123456") && !output.stderr.contains("hush-123456"), "{output}");
+        assert!(output.stdout.contains("[redacted]"), "{output}");
+    }
+}

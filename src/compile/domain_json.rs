@@ -26,12 +26,6 @@ pub fn document(agent: &Agent) -> Value {
 pub fn problem(agent: &Agent, start: &State) -> Value {
     let domain = agent.domain.domain();
     let mut document = document(agent);
-    // `solve` takes numbers; an expr is worth what it is in the domain until there is a blackboard.
-    let operators = document["actions"].as_array_mut().into_iter().flatten().zip(&domain.actions);
-    for (written, action) in operators {
-        written["cost"] = json!(action.cost);
-        written["value"] = json!(action.value);
-    }
     let atoms = domain.facts().enumerate().filter_map(|(at, name)| {
         let value = match start.get(FactId(at as u32)) {
             Truth::True => Value::Bool(true),
@@ -56,17 +50,20 @@ fn operator(agent: &Agent, domain: &Domain, at: usize, action: &crate::planning:
     });
     let effects: Map<String, Value> = effects.collect();
     let written = agent.operators.get(at).and_then(|at| agent.actions.get(*at));
-    let number = |number: Option<Number>, fixed: f64| match number {
-        Some(Number::Expr(id)) => json!(agent.templates.expr_source(id)),
-        _ => json!(fixed),
-    };
-    json!({
+    let mut document = json!({
         "name": action.name,
         "pre": requirements(domain, &action.pre),
         "effects": effects,
-        "cost": number(written.map(|action| action.cost), action.cost),
-        "value": number(written.map(|action| action.value), action.value),
-    })
+        "cost": action.cost,
+        "value": action.value,
+    });
+    // `solve` takes numbers, so an expr, which is evaluated while planning, stands beside what it counts before that.
+    for (key, number) in [("cost_expr", written.map(|a| a.cost)), ("value_expr", written.map(|a| a.value))] {
+        if let Some(Number::Expr(id)) = number {
+            document[key] = json!(agent.templates.expr_source(id));
+        }
+    }
+    document
 }
 
 fn requirements(domain: &Domain, pre: &[(FactId, bool)]) -> Map<String, Value> {

@@ -63,6 +63,12 @@ pub struct ActionFile {
     /// Value.
     #[serde(default)]
     pub value: f64,
+    /// The expr behind `cost`, as `domain` writes it; for readers only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_expr: Option<String>,
+    /// The expr behind `value`; for readers only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_expr: Option<String>,
     /// Atoms of which at least one must not be true yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Vec<String>>,
@@ -235,6 +241,8 @@ impl ProblemFile {
         let name = |fact: FactId| domain.fact_name(fact).to_owned();
         let pre = |pre: &[(FactId, bool)]| Atoms(pre.iter().map(|&(fact, value)| (name(fact), value)).collect());
         let actions = domain.actions.iter().zip(&compiled.operators).map(|(action, operator)| ActionFile {
+            cost_expr: None,
+            value_expr: None,
             name: action.name.clone(),
             pre: pre(&action.pre),
             effects: Atoms(operator.effects.iter().map(|&(fact, effect)| (name(fact), written(effect))).collect()),

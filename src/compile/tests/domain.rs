@@ -177,3 +177,16 @@ fn goals_and_actions_that_cannot_be_reached_are_told_with_the_chain() {
     );
     assert!(compiled.program.is_some());
 }
+
+/// A domain with a start is a problem for `solve`, also where a cost is an expr.
+#[test]
+fn costs_that_are_exprs_are_numbers_beside_their_text() {
+    let mut domain = domain(
+        "actions:\n  one: {inputs: UserInput, output: A, cost: user_input.content | length, prompt: hi, achieves: Done}\n",
+    );
+    assert!(domain["actions"][0]["cost"].is_number(), "{domain:#}");
+    assert_eq!(domain["actions"][0]["cost_expr"], "user_input.content | length");
+    domain["start"] = json!({"has(UserInput)": true});
+    let solved = crate::planning::solve::solve(&domain.to_string(), crate::planning::Limits::default());
+    assert!(solved.expect("a problem").solved);
+}

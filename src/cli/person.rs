@@ -132,8 +132,11 @@ pub(super) fn agrees(question_text: &str, is_over: &dyn Fn() -> bool, out: &Out)
 }
 
 fn question(text: &str) -> Result<String, Fault> {
-    let mut stderr = std::io::stderr().lock();
-    let _ = write!(stderr, "{text}").and_then(|()| stderr.flush());
+    {
+        // Not kept while the answer is awaited: others have something to say meanwhile, such as after Ctrl-C.
+        let mut stderr = std::io::stderr().lock();
+        let _ = write!(stderr, "{text}").and_then(|()| stderr.flush());
+    }
     let mut line = String::new();
     match std::io::stdin().lock().read_line(&mut line) {
         Ok(0) | Err(_) => Err(Fault::wrong("the input ended before every question was answered")),

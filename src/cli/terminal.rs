@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -57,6 +58,8 @@ pub(super) struct Checklist {
     out: Out,
     live: Option<MultiProgress>,
     state: Mutex<State>,
+    /// The person is being asked; no line is live meanwhile.
+    asking: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -71,7 +74,7 @@ impl Checklist {
     /// A checklist: live when `live`, else plain lines; silent when quiet.
     pub(super) fn new(out: Out, live: bool) -> Checklist {
         let live = (live && !out.quiet).then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
-        Checklist { out, live, state: Mutex::default() }
+        Checklist { out, live, state: Mutex::default(), asking: AtomicBool::new(false) }
     }
 
     /// The agent, once.
@@ -168,10 +171,13 @@ impl Checklist {
 
     /// Runs something that talks with the person, with the live lines out of the way.
     pub(super) fn suspended<T>(&self, talk: impl FnOnce() -> T) -> T {
-        match &self.live {
+        self.asking.store(true, Ordering::SeqCst);
+        let said = match &self.live {
             Some(live) => live.suspend(talk),
             None => talk(),
-        }
+        };
+        self.asking.store(false, Ordering::SeqCst);
+        said
     }
 
     /// The run is over: steps that were never reached disappear.
@@ -183,7 +189,8 @@ impl Checklist {
 
     /// The person pressed Ctrl-C: what the terminal echoed of it, in a line of its own below the live ones, is wiped.
     pub(super) fn interrupted(&self) {
-        if self.live.is_some() && self.out.interactive && !self.lock().open.is_empty() {
+        let is_live = self.live.is_some() && self.out.interactive && !self.asking.load(Ordering::SeqCst);
+        if is_live && !self.lock().open.is_empty() {
             let _ = write!(std::io::stderr().lock(), "\r\x1b[K\x1b[1A");
         }
     }

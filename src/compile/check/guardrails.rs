@@ -72,6 +72,18 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
 
 /// Reports a pattern that is no regular expression, or one too large.
 pub(crate) fn regex(cx: &mut AgentCx<'_>, pattern: &crate::decl::Name) {
+    // `"\b"` is a backspace to YAML and TOML: a pattern that is sound, and never matches.
+    if pattern.value.contains('\u{8}') {
+        cx.report(
+            Diagnostic::error(
+                "escape-in-quotes",
+                pattern.span,
+                "in double quotes `\\b` is a backspace, not a word boundary",
+            )
+            .help("in single quotes a backslash is itself"),
+        );
+        return;
+    }
     if let Err(error) = regex::RegexBuilder::new(&pattern.value).size_limit(PATTERN_BYTES_MAX).build() {
         let text = error.to_string();
         let reason = text.lines().last().unwrap_or("it cannot be read").trim().trim_start_matches("error: ").to_owned();

@@ -1,6 +1,6 @@
 //! The run-time half: all templates and exprs of a program, compiled once, rendered and evaluated by id.
 
-use super::ast;
+use super::ast::{self, Stmt};
 use super::concat::{self, Insertions};
 use super::error::RenderError;
 use super::files::Files;
@@ -77,12 +77,16 @@ pub struct Templates {
 }
 
 /// Collects what a program's texts need, then [`TemplatesBuilder::build`]s them.
+///
+/// Every text is parsed once here, so that mistakes show; minijinja compiles it when it is first rendered, because a
+/// run, and all the more a check, needs few of a program's texts.
 pub struct TemplatesBuilder {
-    env: Environment<'static>,
+    /// What minijinja compiles, by name.
+    sources: IndexMap<String, String>,
     types: Arc<Types>,
     files: Files,
-    templates: IndexMap<String, ()>,
-    exprs: IndexMap<String, Option<Kleene<ExprId>>>,
+    templates: IndexMap<String, Vec<Stmt>>,
+    exprs: IndexMap<String, (ast::Expr, Option<Kleene<ExprId>>)>,
     computed: IndexMap<(TypeId, String), ExprId>,
     insertions: IndexMap<String, Insertions>,
 }
@@ -91,7 +95,7 @@ impl TemplatesBuilder {
     /// Begins; the computed members of all types are compiled too. Those that do not parse are never defined.
     pub fn new(types: Arc<Types>) -> TemplatesBuilder {
         let mut builder = TemplatesBuilder {
-            env: environment(),
+            sources: IndexMap::new(),
             types: Arc::clone(&types),
             files: Files::new(),
             templates: IndexMap::new(),
@@ -116,13 +120,13 @@ impl TemplatesBuilder {
         self.files.insert(name, source);
         if let Ok(stmts) = ast::parse_template(source) {
             // It parses, so it can be added; a name can be any text.
-            drop(self.add(name.to_owned(), concat::template(source, &stmts)));
+            self.add(name.to_owned(), concat::template(source, &stmts));
         }
     }
 
-    fn add(&mut self, name: String, (source, insertions): (String, Insertions)) -> Result<(), Error> {
+    fn add(&mut self, name: String, (source, insertions): (String, Insertions)) {
         self.insertions.insert(name.clone(), insertions);
-        self.env.add_template_owned(name, source)
+        self.sources.insert(name, source);
     }
 
     /// Adds several files.
@@ -143,9 +147,8 @@ impl TemplatesBuilder {
         }
         let stmts = ast::parse_template(source)?;
         let name = format!("{TEXT}{}", self.templates.len());
-        let added = self.add(name, concat::template(source, &stmts));
-        added.map_err(|error| super::syntax::fault(source, &error, false))?;
-        let (index, _) = self.templates.insert_full(source.to_owned(), ());
+        self.add(name, concat::template(source, &stmts));
+        let (index, _) = self.templates.insert_full(source.to_owned(), stmts);
         Ok(TemplateId(index as u32))
     }
 
@@ -173,10 +176,9 @@ impl TemplatesBuilder {
             Kleene::Leaf(_) => None,
             split => Some(self.leaves(source, &split).map_err(moved)?),
         };
-        let (index, _) = self.exprs.insert_full(source.to_owned(), kleene);
         let (text, insertions) = concat::expr(source, &parsed);
-        let added = self.add(format!("{EXPR}{index}"), (format!("{{{{ {text} }}}}"), insertions));
-        added.map_err(|error| moved(super::syntax::fault(source, &error, true)))?;
+        let (index, _) = self.exprs.insert_full(source.to_owned(), (parsed, kleene));
+        self.add(format!("{EXPR}{index}"), (format!("{{{{ {text} }}}}"), insertions));
         Ok(ExprId(index as u32))
     }
 
@@ -195,23 +197,27 @@ impl TemplatesBuilder {
     /// Ends; nothing can be added from here on.
     pub fn build(self) -> Arc<Templates> {
         let files = self.files;
-        let template = |(index, source): (usize, String)| {
-            let uses = ast::parse_template(&source).map(|stmts| uses::of_template(&files, &stmts)).unwrap_or_default();
+        let template = |(index, (source, stmts)): (usize, (String, Vec<Stmt>))| {
+            let uses = uses::of_template(&files, &stmts);
             Template { name: format!("{TEXT}{index}"), source, uses }
         };
-        let expr = |(index, (source, kleene)): (usize, (String, Option<Kleene<ExprId>>))| {
-            let uses = ast::parse_expr(&source).map(|expr| uses::of_expr(&expr)).unwrap_or_default();
-            Expr { name: format!("{EXPR}{index}"), source, uses, kleene }
+        let expr = |(index, (source, (parsed, kleene))): (usize, (String, (ast::Expr, Option<Kleene<ExprId>>)))| Expr {
+            name: format!("{EXPR}{index}"),
+            source,
+            uses: uses::of_expr(&parsed),
+            kleene,
         };
-        let templates = self.templates.into_keys().enumerate().map(template).collect();
+        let templates = self.templates.into_iter().enumerate().map(template).collect();
         let exprs = self.exprs.into_iter().enumerate().map(expr).collect();
-        let (env, types, computed, insertions) = (self.env, self.types, self.computed, self.insertions);
+        let (types, computed, insertions) = (self.types, self.computed, self.insertions);
+        let env = environment(self.sources);
         Arc::new(Templates { env, types, files, templates, exprs, computed, insertions })
     }
 }
 
-fn environment() -> Environment<'static> {
+fn environment(sources: IndexMap<String, String>) -> Environment<'static> {
     let mut env = Environment::new();
+    env.set_loader(move |name| Ok(sources.get(name).cloned()));
     env.set_auto_escape_callback(|_| AutoEscape::None);
     env.set_undefined_behavior(UndefinedBehavior::SemiStrict);
     env.set_syntax(ast::syntax_config());

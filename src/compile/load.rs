@@ -274,9 +274,14 @@ impl<'w> Loaded<'w> {
         if self.listed_agents.is_none() {
             let dir = self.layout.workflows.clone();
             let mut names = IndexMap::new();
+            // What was read already is not read again.
+            let known = self.agents.iter().map(|(name, id)| (self.modules[id.0].path.clone(), name.clone()));
+            let known: IndexMap<String, String> = known.collect();
             for path in self.list_modules(&dir) {
                 self.read.insert(PathBuf::from(&path));
-                if let Ok(text) = self.world.read(Path::new(&path))
+                if let Some(name) = known.get(&path) {
+                    names.entry(name.clone()).or_insert(path);
+                } else if let Ok(text) = self.world.read(Path::new(&path))
                     && let Some(name) = agent_line(&text)
                 {
                     names.entry(name).or_insert(path);

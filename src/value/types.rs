@@ -299,12 +299,22 @@ impl Types {
     /// The concrete types that an object expected to be `id` may have, `id` first when it is concrete, then in
     /// declaration order.
     pub fn concrete(&self, id: TypeId) -> Vec<TypeId> {
-        let is_concrete = |def: &TypeDef| !def.is_abstract && !matches!(def.kind, TypeKind::Union(_));
-        let mut found: Vec<TypeId> = self
-            .iter()
-            .filter(|(sub, def)| is_concrete(def) && self.is_subtype(*sub, id))
-            .map(|(sub, _)| sub)
-            .collect();
+        let mut found = vec![id];
+        let mut next = 0;
+        while let Some(current) = found.get(next).copied() {
+            next += 1;
+            let members: &[TypeId] = if let TypeKind::Union(members) = &self.get(current).kind { members } else { &[] };
+            let direct = self.iter().filter(|(_, def)| def.supertypes.contains(&current)).map(|(sub, _)| sub);
+            for sub in members.iter().copied().chain(direct) {
+                if !found.contains(&sub) {
+                    found.push(sub);
+                }
+            }
+        }
+        found.retain(|sub| {
+            let def = self.get(*sub);
+            !def.is_abstract && !matches!(def.kind, TypeKind::Union(_))
+        });
         found.sort_by_key(|sub| (*sub != id, *sub));
         found
     }

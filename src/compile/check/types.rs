@@ -3,6 +3,7 @@
 use crate::decl::types::{FieldExpr, TypeDecl, TypeDeclKind, TypeExpr, TypeExprKind};
 use crate::diag::{Diagnostic, Severity};
 use crate::prompt::{Scope, Ty};
+use crate::source::{Node, NodeKind};
 use crate::value::{NoRules, Shape, TypeId, check_schema, schema_of_type};
 
 use super::super::agent::AgentCx;
@@ -42,7 +43,7 @@ fn schemas(cx: &mut AgentCx<'_>) {
     let heads = cx.heads;
     for decl in heads.visible.types.values().chain(heads.visible.states.values()) {
         if let Some(id) = heads.types.id(&decl.name.value)
-            && has_keywords(decl.decl)
+            && has_doubtful_keywords(decl.decl)
             && let Err(message) = check_schema(&schema_of_type(&heads.types, id))
         {
             cx.report(Diagnostic::error("bad-schema", decl.name.span, message));
@@ -50,10 +51,10 @@ fn schemas(cx: &mut AgentCx<'_>) {
     }
 }
 
-/// Whether a type has annotations of JSON Schema, which may be wrong; without any its schema is right by construction.
-fn has_keywords(decl: &TypeDecl) -> bool {
+/// Whether a type has annotations of JSON Schema that may be wrong; without any its schema is right by construction.
+fn has_doubtful_keywords(decl: &TypeDecl) -> bool {
     fn expr(of: &TypeExpr) -> bool {
-        let own = of.annotations.iter().any(|(name, _)| !["description", "default"].contains(&name.value.as_str()));
+        let own = of.annotations.iter().any(|(name, value)| !is_surely_right(&name.value, &value.0));
         own || match &of.kind {
             TypeExprKind::List(inner) | TypeExprKind::Map(inner) => expr(inner),
             TypeExprKind::OneOf(members) => members.iter().any(expr),
@@ -65,6 +66,24 @@ fn has_keywords(decl: &TypeDecl) -> bool {
         TypeDeclKind::Object(object) => object.fields.iter().any(|field| expr(&field.of)),
         TypeDeclKind::Alias(of) => expr(of),
         TypeDeclKind::Enum(_) | TypeDeclKind::Union(_) | TypeDeclKind::Schema(_) => false,
+    }
+}
+
+/// Whether an annotation is seen to be right without asking the meta-schema, which costs more than all the rest of
+/// checking a type.
+fn is_surely_right(keyword: &str, value: &Node) -> bool {
+    match keyword {
+        "description" | "default" => true,
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
+            matches!(value.kind, NodeKind::Int(_))
+                || matches!(value.kind, NodeKind::Float(number) if number.is_finite())
+        }
+        "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => {
+            matches!(value.kind, NodeKind::Int(count) if count >= 0)
+        }
+        "title" => value.as_str().is_some(),
+        "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => matches!(value.kind, NodeKind::Bool(_)),
+        _ => false,
     }
 }
 

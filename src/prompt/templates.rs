@@ -76,6 +76,9 @@ pub struct Templates {
     insertions: IndexMap<String, Insertions>,
 }
 
+/// An expr, and the leaves of its `and`, `or`, `not` when there are some.
+type Parsed = (ast::Expr, Option<Kleene<ExprId>>);
+
 /// Collects what a program's texts need, then [`TemplatesBuilder::build`]s them.
 ///
 /// Every text is parsed once here, so that mistakes show; minijinja compiles it when it is first rendered, because a
@@ -86,7 +89,7 @@ pub struct TemplatesBuilder {
     types: Arc<Types>,
     files: Files,
     templates: IndexMap<String, Vec<Stmt>>,
-    exprs: IndexMap<String, (ast::Expr, Option<Kleene<ExprId>>)>,
+    exprs: IndexMap<String, Parsed>,
     computed: IndexMap<(TypeId, String), ExprId>,
     insertions: IndexMap<String, Insertions>,
 }
@@ -201,7 +204,7 @@ impl TemplatesBuilder {
             let uses = uses::of_template(&files, &stmts);
             Template { name: format!("{TEXT}{index}"), source, uses }
         };
-        let expr = |(index, (source, (parsed, kleene))): (usize, (String, (ast::Expr, Option<Kleene<ExprId>>)))| Expr {
+        let expr = |(index, (source, (parsed, kleene))): (usize, (String, Parsed))| Expr {
             name: format!("{EXPR}{index}"),
             source,
             uses: uses::of_expr(&parsed),

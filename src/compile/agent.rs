@@ -275,7 +275,12 @@ impl<'a> AgentCx<'a> {
         for decl in heads.visible.conditions.values() {
             let (kind, types, named) = self.lower_condition(decl.decl, defaults);
             infos.push((types, named));
-            self.conditions.push(Condition { name: decl.name.value.clone(), kind, mentions: Vec::new() });
+            self.conditions.push(Condition {
+                name: decl.name.value.clone(),
+                kind,
+                mentions: Vec::new(),
+                names: Vec::new(),
+            });
         }
         check::conditions::cycles(self, &infos);
         // A condition mentions what the conditions that it names mention.
@@ -296,6 +301,8 @@ impl<'a> AgentCx<'a> {
                 }
             }
             self.conditions[at].mentions = mentions;
+            reached.remove(0);
+            self.conditions[at].names = reached;
         }
     }
 
@@ -617,14 +624,18 @@ impl<'a> AgentCx<'a> {
         let binds = inputs.iter().any(|input| names(input) && own(input)) || checked.mentions.contains("inputs");
         let used: Vec<Input> = if binds { inputs.to_vec() } else { Vec::new() };
         let mut mentions = self.mentioned(&checked, inputs);
-        for name in &checked.conditions {
-            let condition = self.conditions.iter().find(|condition| condition.name == *name);
-            mentions.extend(condition.into_iter().flat_map(|condition| condition.mentions.iter().copied()));
+        let mut conditions = Vec::new();
+        for (at, condition) in self.conditions.iter().enumerate() {
+            if checked.conditions.contains(&condition.name) {
+                mentions.extend(condition.mentions.iter().copied());
+                conditions.push(at);
+                conditions.extend(condition.names.iter().copied());
+            }
         }
         let known = self.exprs.iter().position(|known| known.form == form && known.inputs == used);
         let at = known.unwrap_or_else(|| {
             let ran = checked.ran.iter().cloned().collect();
-            self.exprs.push(ExprFact { id, text: text.to_owned(), form, mentions, ran, inputs: used });
+            self.exprs.push(ExprFact { id, text: text.to_owned(), form, mentions, conditions, ran, inputs: used });
             self.exprs.len() - 1
         });
         let needed = checked.mentions.iter().filter(|name| !scope.vars.contains_key(name.as_str()));

@@ -49,6 +49,8 @@ pub(crate) struct ExprFact {
     pub(crate) form: String,
     /// Types that it mentions in any way.
     pub(crate) mentions: Vec<TypeId>,
+    /// Conditions that it names, directly or through others.
+    pub(crate) conditions: Vec<usize>,
     /// Actions that it asks for with `ran`.
     pub(crate) ran: Vec<String>,
     /// Inputs of its action that it uses under their own names.
@@ -264,6 +266,7 @@ impl Lowering<'_> {
         let effects = self.effects(at);
         let variants = self.variants(action);
         let many = variants.len() > 1;
+        let achieves = self.sketch.goals.iter().any(|goal| goal.action == Some(at));
         let build = |(index, variant): (usize, Variant)| {
             let mut operator = Operator::new(if many && index > 0 {
                 format!("{}#{}", action.name, index + 1)
@@ -275,7 +278,8 @@ impl Lowering<'_> {
             operator.cost = number(&action.cost);
             operator.value = number(&action.value);
             operator.needs_progress = !rerun && has_effect && action.hide.is_empty();
-            operator.progress_exempt = vec![ran];
+            // Having run is no progress in itself, unless a goal asks for just that (`achieves`).
+            operator.progress_exempt = if achieves { Vec::new() } else { vec![ran] };
             operator
         };
         variants.into_iter().enumerate().map(build).collect()
@@ -393,7 +397,7 @@ impl Lowering<'_> {
         if matches!(condition.kind, ConditionKind::Flag(_)) {
             return None;
         }
-        self.touches(action, &condition.mentions).then_some(Effect::Opens)
+        (posts(action, &condition.names) || self.touches(action, &condition.mentions)).then_some(Effect::Opens)
     }
 
     fn expr(&self, id: ExprId, inputs: &[Input]) -> Option<&ExprFact> {
@@ -403,7 +407,8 @@ impl Lowering<'_> {
     fn expr_effect(&self, action: &Action, id: ExprId, inputs: &[Input]) -> Option<Effect> {
         let expr = self.expr(id, inputs)?;
         let asks_for_run = expr.ran.contains(&action.name);
-        (asks_for_run || self.touches(action, &expr.mentions)).then_some(Effect::Opens)
+        let opens = asks_for_run || posts(action, &expr.conditions) || self.touches(action, &expr.mentions);
+        opens.then_some(Effect::Opens)
     }
 
     /// Whether an action outputs, hides or clears an object of one of these types.
@@ -487,4 +492,9 @@ impl Variant {
             effects: [self.effects.clone(), other.effects.clone()].concat(),
         }
     }
+}
+
+/// Whether an action's `post` sets one of these conditions.
+fn posts(action: &Action, conditions: &[usize]) -> bool {
+    action.post.iter().any(|(at, _)| conditions.contains(at))
 }

@@ -296,6 +296,8 @@ pub struct Condition {
     pub kind: ConditionKind,
     /// Types it mentions, directly or through other conditions.
     pub mentions: Vec<TypeId>,
+    /// Other conditions that it names, directly or through others: indexes into `Agent::conditions`.
+    pub names: Vec<usize>,
 }
 
 /// What decides a condition.

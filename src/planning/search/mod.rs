@@ -8,6 +8,8 @@ mod reference;
 mod tail;
 mod task;
 #[cfg(test)]
+mod classical;
+#[cfg(test)]
 mod tests;
 
 pub use tail::continue_plan;

@@ -254,18 +254,26 @@ fn write_problems_for_fast_downward() {
     for number in 0..200 {
         let case = case().new_tree(&mut runner).expect("a case").current();
         let (compiled, start) = case.compile();
-        let problem = Problem::new(&compiled, start);
-        let cost = match plan_goal(&problem, 0) {
-            Outcome::Plan(plan) => {
-                let units: u64 = plan.actions().iter().map(|&action| problem.amounts.units[action]).sum();
-                (units * super::super::pddl::UNIT + plan.assumed as u64).to_string()
-            }
-            _ => "none".to_owned(),
-        };
-        let text = super::super::pddl::export(&problem, 0);
-        let write = |kind: &str, text: &str| std::fs::write(folder.join(format!("{number}.{kind}")), text);
-        write("domain.pddl", &text.domain).expect("a writable folder");
-        write("problem.pddl", &text.problem).expect("a writable folder");
-        write("cost", &cost).expect("a writable folder");
+        write_problem(&folder, &format!("random-{number}"), &compiled, start);
     }
+    for named in super::classical::problems() {
+        write_problem(&folder, &named.name, &named.compiled, named.start);
+    }
+}
+
+/// Writes a problem as PDDL, and the cost of its plan in the export's units.
+fn write_problem(folder: &std::path::Path, name: &str, compiled: &crate::planning::Compiled, start: State) {
+    let problem = Problem::new(compiled, start);
+    let cost = match plan_goal(&problem, 0) {
+        Outcome::Plan(plan) => {
+            let units: u64 = plan.actions().iter().map(|&action| problem.amounts.units[action]).sum();
+            (units * super::super::pddl::UNIT + plan.assumed as u64).to_string()
+        }
+        _ => "none".to_owned(),
+    };
+    let text = super::super::pddl::export(&problem, 0);
+    let write = |kind: &str, text: &str| std::fs::write(folder.join(format!("{name}.{kind}")), text);
+    write("domain.pddl", &text.domain).expect("a writable folder");
+    write("problem.pddl", &text.problem).expect("a writable folder");
+    write("cost", &cost).expect("a writable folder");
 }

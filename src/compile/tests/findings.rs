@@ -228,3 +228,12 @@ fn a_branch_is_checked_under_what_its_when_says_and_the_ones_before_did_not() {
     let turned = turned.replace("no note {{ order.id }}", "{{ order.note }}");
     assert_eq!(found(&[("workflows/a.yaml", &turned)]), Vec::<String>::new());
 }
+
+#[test]
+fn an_expr_that_only_asks_about_a_type_can_be_met_without_it() {
+    let text = "agent: a\ninputs: UserInput\ntypes: {X: {t: string}, Answer: {text: string}}\nactions:\n  answer: {inputs: UserInput, \
+                output: Answer, pre: \"not has('X')\", set: {text: hi}}\ngoals: {done: Answer}\n";
+    assert_eq!(found(&[("workflows/a.yaml", text)]), Vec::<String>::new());
+    let needing = text.replace("not has('X')", "x.t == 'b'");
+    assert_eq!(found(&[("workflows/a.yaml", &needing)]), ["dead-action at \"answer\"", "unreachable-goal at \"done\""]);
+}

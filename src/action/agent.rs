@@ -11,7 +11,7 @@ use crate::record;
 use crate::source::Node;
 
 use super::context::{Context, Failure};
-use super::lower::{AgentRef, LowerCx};
+use super::lower::{AgentRef, LowerCx, Needs};
 use super::shared::{lower_table, render_table};
 use super::{ActionKind, Body, Written};
 
@@ -100,6 +100,10 @@ struct AgentBody {
 impl Body for AgentBody {
     fn kind(&self) -> &'static str {
         "agent"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { agents: vec![self.agent.clone()], ..Needs::default() }
     }
 
     async fn perform(&self, cx: &dyn Context) -> Result<Value, Failure> {

@@ -224,7 +224,7 @@ impl Body for ExecBody {
     }
 
     fn needs(&self) -> Needs {
-        Needs { permissions: vec!["exec".to_owned()], endpoints: vec![self.program.clone()] }
+        Needs { permissions: vec!["exec".to_owned()], endpoints: vec![self.program.clone()], ..Needs::default() }
     }
 
     async fn perform(&self, cx: &dyn Context) -> Result<Value, Failure> {

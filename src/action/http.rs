@@ -286,7 +286,8 @@ impl Body for HttpBody {
     }
 
     fn needs(&self) -> Needs {
-        Needs { permissions: vec!["internet".to_owned()], endpoints: self.origin.iter().cloned().collect() }
+        let endpoints = self.origin.iter().cloned().collect();
+        Needs { permissions: vec!["internet".to_owned()], endpoints, ..Needs::default() }
     }
 
     async fn perform(&self, cx: &dyn Context) -> Result<Value, Failure> {

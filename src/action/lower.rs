@@ -89,4 +89,6 @@ pub struct Needs {
     pub permissions: Vec<String>,
     /// Endpoints and programs, as far as they are known before the run.
     pub endpoints: Vec<String>,
+    /// Other agents of the program that it runs, by name.
+    pub agents: Vec<String>,
 }

@@ -9,7 +9,8 @@ use super::read::{ReadCx, listed};
 pub const ACTION_BODIES: &[&str] =
     &["prompt", "set", "choose", "call", "http", "exec", "agent", "ask", "scatter_gather", "repeat_until"];
 
-/// The keys that may give a tool's body, in the order of language.md 8. `tool::KINDS` has one entry for each.
+/// The keys that may give a tool's body, in the order of language.md 8. Those of `tool::BODIES` are action bodies; the others are
+/// read and checked by `compile::check`.
 pub const TOOL_BODIES: &[&str] = &["set", "http", "exec", "call", "agent", "prompt", "mcp", "unfold", "agentic"];
 
 /// The one body of an action, tool or nested place.

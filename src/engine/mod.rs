@@ -154,8 +154,9 @@ impl Engine {
     /// Why it cannot begin: unsupported parts, missing or wrong inputs, wrong options.
     pub fn start(&self, agent: &str, inputs: Vec<Input>, options: RunOptions) -> Result<Process, StartError> {
         let agent = self.agent(Some(agent))?;
-        if !agent.unsupported.is_empty() {
-            return Err(StartError::Unsupported(agent.unsupported.clone()));
+        let unsupported = self.unsupported(&agent);
+        if !unsupported.is_empty() {
+            return Err(StartError::Unsupported(unsupported));
         }
         if options.planner == Some(PlannerKind::Supervisor) {
             return Err(StartError::Unsupported(vec!["not supported yet: `planner: supervisor`".to_owned()]));
@@ -163,6 +164,20 @@ impl Engine {
         let given = inputs::given(&agent, inputs, self.inner.world.as_ref())?;
         inputs::refuse_missing(&agent, &given)?;
         self.process(&agent, given, options)
+    }
+
+    /// What an agent, or one that it runs as a sub-process, uses that this version does not run.
+    fn unsupported(&self, agent: &Arc<Agent>) -> Vec<String> {
+        let mut reached = vec![agent.clone()];
+        let mut next = 0;
+        while let Some(current) = reached.get(next).cloned() {
+            next += 1;
+            for name in current.actions.iter().flat_map(|action| action.body.needs().agents) {
+                let other = self.inner.program.agent(&name);
+                reached.extend(other.filter(|other| !reached.iter().any(|known| known.name == other.name)).cloned());
+            }
+        }
+        reached.iter().flat_map(|agent| agent.unsupported.iter().cloned()).collect()
     }
 
     /// A process on objects that are validated already.

@@ -343,3 +343,13 @@ fn a_secret_that_a_program_echoes_is_not_shown() {
         assert!(output.stdout.contains("[redacted]"), "{output}");
     }
 }
+
+#[test]
+fn what_a_sub_agent_cannot_do_yet_is_refused_before_anything_runs() {
+    let types = "inputs: UserInput\ntypes: {Story: string}\ngoals: {told: Story}\n";
+    let outer = format!("agent: outer\n{types}actions:\n  tell: {{inputs: UserInput, output: Story, agent: inner}}\n");
+    let inner = format!("agent: inner\n{types}actions:\n  tell: {{inputs: UserInput, output: Story, ask: Tell me}}\n");
+    let project = project().file("workflows/outer.yaml", outer).file("workflows/inner.yaml", inner);
+    let output = project.run(&["run", "workflows/outer.yaml", "x"]).exits(2);
+    assert!(output.stderr.contains("not supported yet: the body `ask` (workflows/inner.yaml:6:"), "{output}");
+}

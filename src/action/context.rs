@@ -144,6 +144,10 @@ pub trait Context: Send + Sync {
     fn templates(&self) -> &Arc<Templates>;
     /// The variables that the action's strings see.
     fn vars(&self) -> &dyn Vars;
+    /// The arguments of the tool whose body is performed, validated and defaulted; `None` in an action's own body.
+    fn arguments(&self) -> Option<&Map<String, Value>> {
+        None
+    }
     /// What the action outputs.
     fn output(&self) -> &Output;
     /// Files, clock and ids.

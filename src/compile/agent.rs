@@ -325,17 +325,14 @@ impl<'a> AgentCx<'a> {
         }
         let requires = decl.head.requires.iter();
         let requires = requires.filter_map(|name| self.types().id(&name.value)).collect();
+        let description = decl.head.description.as_ref().map(|text| text.0.value.clone()).unwrap_or_default();
         let tool = Tool {
-            name: name.value.clone(),
-            description: decl.head.description.as_ref().map(|text| text.0.value.clone()).unwrap_or_default(),
-            parameters,
             trusted: decl.head.trusted,
-            confirm: None,
             requires,
             publish: decl.head.publish.as_ref().and_then(|name| self.types().id(&name.value)),
             idempotent: decl.head.idempotent,
             timeout: decl.head.timeout.0,
-            body: lowered,
+            ..Tool::new(name.value.clone(), description, parameters, lowered)
         };
         self.tools.insert(name.value.clone(), Arc::new(tool));
     }

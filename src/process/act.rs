@@ -127,6 +127,7 @@ async fn once(
         output: action.output.clone(),
         log: log.clone(),
         deadline: action.timeout.map(|timeout| Instant::now() + timeout),
+        arguments: None,
     };
     let performed = guarded(&*action.body, &cx);
     let value = match action.timeout {

@@ -12,7 +12,7 @@ use crate::action::context::PromptCall;
 use crate::action::{Body, Context, Failure, FailureKind, lasting};
 use crate::program::Input;
 use crate::prompt::{Templates, Truth, Vars, shaped_value};
-use crate::tool::Tool;
+use crate::tool::{Confirm, Tool};
 use crate::value::{Output, OutputKind, RuleEval, Shape, ShapeKind, Tags, TypeId, Types, Validators};
 use crate::world::World;
 
@@ -44,12 +44,22 @@ pub struct ActionContext {
     pub(super) output: Output,
     pub(super) log: Arc<Mutex<CallLog>>,
     pub(super) deadline: Option<Instant>,
+    /// The arguments of the tool whose body is performed.
+    pub(super) arguments: Option<Arc<Map<String, Value>>>,
 }
 
 impl ActionContext {
     /// A context that nothing is recorded of, as `render` wants it.
     pub fn detached(core: Arc<Core>, action: &str, scope: Scope, output: Output) -> ActionContext {
-        ActionContext { core, action: Arc::from(action), scope, output, log: Arc::default(), deadline: None }
+        ActionContext {
+            core,
+            action: Arc::from(action),
+            scope,
+            output,
+            log: Arc::default(),
+            deadline: None,
+            arguments: None,
+        }
     }
 
     fn note(&self, change: impl FnOnce(&mut CallLog)) {
@@ -87,12 +97,13 @@ impl ActionContext {
             output: Output::new(kind),
             log: self.log.clone(),
             deadline: Some(self.deadline.map_or(deadline, |outer| outer.min(deadline))),
+            arguments: arguments.as_object().cloned().map(Arc::new),
         }
     }
 
     /// Asks a person where the tool wants that.
     fn confirm(&self, tool: &Tool, inside: &ActionContext) -> Result<(), Failure> {
-        let Some((when, question)) = &tool.confirm else { return Ok(()) };
+        let Some(Confirm { when, ask: question }) = &tool.confirm else { return Ok(()) };
         let templates = &self.scope.agent.templates;
         if when.is_some_and(|when| templates.truth(when, &inside.scope) != Truth::True) {
             return Ok(());
@@ -159,6 +170,9 @@ impl Context for ActionContext {
     }
     fn vars(&self) -> &dyn Vars {
         &self.scope
+    }
+    fn arguments(&self) -> Option<&Map<String, Value>> {
+        self.arguments.as_deref()
     }
     fn output(&self) -> &Output {
         &self.output

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use indexmap::IndexMap;
 
-use crate::action::Failure;
+use crate::action::{Failure, FailureKind};
 use crate::llm::{Catalog, Llm};
 use crate::program::Agent;
+use crate::tool::Tool;
 use crate::world::World;
 
 use super::event::Event;
@@ -29,6 +31,16 @@ pub trait Host: Send + Sync {
 
     /// Files, clock and ids.
     fn world(&self) -> &dyn World;
+
+    /// The tools of an MCP server of the project file, as it offers them now; the server is started when it has to be.
+    /// Their names are the server's own.
+    ///
+    /// # Errors
+    /// A failure of kind `tool` that names the server.
+    fn mcp_tools<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<Arc<Tool>>, Failure>> {
+        let message = format!("not supported yet: the tools of the MCP server `{server}`");
+        Box::pin(async move { Err(Failure::new(FailureKind::Tool, message)) })
+    }
 
     /// Refuses unless `permission` is granted for `subject` (runtime.md 8); may ask a person.
     ///

@@ -19,8 +19,8 @@ use serde_json::{Map, Value};
 
 use crate::action::Failure;
 use crate::decl::workflow::PlannerKind;
-use crate::llm::{Script, Scripted};
-use crate::process::{AgentIndex, Core, Kill, Ledger, Observer, Process, RunSettings, run};
+use crate::llm::{Llm, Options as LlmSettings, Script, Scripted};
+use crate::process::{AgentIndex, Core, Kill, Ledger, Observer, Process, RunSettings, Stubs, WrapLlm, run};
 use crate::program::{Agent, Limits, Program};
 use crate::world::World;
 
@@ -66,6 +66,14 @@ pub struct RunOptions {
     pub yes: bool,
     /// Answers for all models.
     pub script: Option<Script>,
+    /// Stands around every model that is asked, such as a recorder.
+    pub wrap_llm: Option<WrapLlm>,
+    /// Answers for all models, where there is no `script`.
+    pub model: Option<Arc<dyn Llm>>,
+    /// Settings of every call to a model that go before those of the action.
+    pub llm_options: Option<LlmSettings>,
+    /// Stands in for tools and actions.
+    pub stubs: Option<Arc<dyn Stubs>>,
     /// Replies come in pieces, as events.
     pub stream: bool,
     /// The system message does not say which day it is (tests).
@@ -192,7 +200,7 @@ impl Engine {
     }
 
     fn core(&self, agent: &Arc<Agent>, options: RunOptions) -> Result<Core, StartError> {
-        if options.script.is_none() {
+        if options.script.is_none() && options.model.is_none() {
             self.check_models(agent, &options.models)?;
         }
         let index = match options.config.is_empty() {
@@ -203,7 +211,10 @@ impl Engine {
         let run = RunSettings {
             dry_run: options.dry_run,
             yes: options.yes,
-            script: options.script.map(|script| Arc::new(Scripted::new(script)) as Arc<dyn crate::llm::Llm>),
+            script: options.script.map(|script| Arc::new(Scripted::new(script)) as Arc<dyn Llm>).or(options.model),
+            wrap_llm: options.wrap_llm,
+            llm_options: options.llm_options,
+            stubs: options.stubs,
             models: options.models,
             stream: options.stream,
             date_line: !options.no_date_line,

@@ -46,6 +46,27 @@ pub struct Options {
     pub stream: bool,
 }
 
+impl Options {
+    /// Takes over everything that `first` sets.
+    pub fn prefer(&mut self, first: &Options) {
+        let own = std::mem::replace(self, first.clone());
+        self.temperature = self.temperature.or(own.temperature);
+        self.top_p = self.top_p.or(own.top_p);
+        self.top_k = self.top_k.or(own.top_k);
+        self.max_tokens = self.max_tokens.or(own.max_tokens);
+        self.thinking = self.thinking.take().or(own.thinking);
+        self.seed = self.seed.or(own.seed);
+        self.timeout = self.timeout.or(own.timeout);
+        self.parallel_tool_calls = self.parallel_tool_calls.or(own.parallel_tool_calls);
+        self.tool_choice = self.tool_choice.take().or(own.tool_choice);
+        self.cache = self.cache.or(own.cache);
+        self.stream = own.stream;
+        if self.stop.is_empty() {
+            self.stop = own.stop;
+        }
+    }
+}
+
 /// The setting `thinking`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -116,6 +116,9 @@ impl ActionContext {
     }
 
     async fn perform_tool(&self, tool: &Tool, arguments: Value) -> Result<Value, Failure> {
+        if let Some(stubbed) = self.core.run.stubs.as_ref().and_then(|stubs| stubs.tool(&tool.name, &arguments)) {
+            return self.published(tool, stubbed?);
+        }
         let Some(body) = &tool.body else {
             return Err(Failure::new(FailureKind::Tool, format!("not supported yet: the tool `{}`", tool.name)));
         };
@@ -128,6 +131,11 @@ impl ActionContext {
                 return Err(Failure::new(FailureKind::Timeout, message));
             }
         };
+        self.published(tool, result)
+    }
+
+    /// Takes note of a tool's result where it goes on the blackboard.
+    fn published(&self, tool: &Tool, result: Value) -> Result<Value, Failure> {
         let Some(publish) = tool.publish else { return Ok(result) };
         let valid = self.validators().validate_type(publish, result, self.rules()).map_err(|violations| {
             let listed: Vec<String> = violations.iter().map(ToString::to_string).collect();

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use indexmap::IndexMap;
+use serde_json::Value;
 
 use crate::action::{Failure, FailureKind};
-use crate::llm::{Catalog, Llm};
+use crate::llm::{Catalog, Llm, Options};
 use crate::program::Agent;
 use crate::tool::Tool;
 use crate::world::World;
@@ -55,6 +56,18 @@ pub trait Host: Send + Sync {
     fn confirm(&self, question: &str, run: &RunSettings) -> Result<(), Failure>;
 }
 
+/// Stands in for the outside: results that are given instead of being got (test files, cli.md 5).
+pub trait Stubs: Send + Sync {
+    /// The result of a tool with validated arguments; `None`: the tool is really called.
+    fn tool(&self, name: &str, arguments: &Value) -> Option<Result<Value, Failure>>;
+
+    /// The output of an action; `None`: its body is really performed.
+    fn action(&self, name: &str) -> Option<Result<Value, Failure>>;
+}
+
+/// Puts something between a process and its models, such as a recorder.
+pub type WrapLlm = Arc<dyn Fn(Arc<dyn Llm>) -> Arc<dyn Llm> + Send + Sync>;
+
 /// Hears of everything that happens.
 pub type Observer = Arc<dyn Fn(&Event) + Send + Sync>;
 
@@ -67,6 +80,12 @@ pub struct RunSettings {
     pub yes: bool,
     /// Answers for all models, as under `--script`.
     pub script: Option<Arc<dyn Llm>>,
+    /// Stands around every model that is asked.
+    pub wrap_llm: Option<WrapLlm>,
+    /// Settings of every call to a model that go before those of the action.
+    pub llm_options: Option<Options>,
+    /// Stands in for tools and actions.
+    pub stubs: Option<Arc<dyn Stubs>>,
     /// Models by role (`--llm ROLE=MODEL`).
     pub models: IndexMap<String, String>,
     /// Replies come in pieces, as events.
@@ -83,6 +102,7 @@ impl fmt::Debug for RunSettings {
             .field("dry_run", &self.dry_run)
             .field("yes", &self.yes)
             .field("script", &self.script.is_some())
+            .field("stubs", &self.stubs.is_some())
             .field("models", &self.models)
             .field("stream", &self.stream)
             .finish_non_exhaustive()

@@ -102,6 +102,10 @@ pub fn request(
         Some(script) => Arc::clone(script),
         None => core.host.provider(&request.provider).map_err(|why| Failure::new(FailureKind::Llm, why))?,
     };
+    let llm = match &core.run.wrap_llm {
+        Some(wrap) => wrap(llm),
+        None => llm,
+    };
     structured::place_output(&*llm, &mut request);
     Ok((llm, request))
 }
@@ -119,6 +123,9 @@ pub fn draft(
     let full = model.map_or("", |(full, _)| full);
     let (provider, id) = Request::split_model(full);
     let mut options = model.map(|(_, choice)| choice.options.clone()).unwrap_or_default();
+    if let Some(first) = &core.run.llm_options {
+        options.prefer(first);
+    }
     options.stream = core.run.stream;
     Ok(Request {
         name: call.name.clone(),

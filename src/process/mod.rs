@@ -29,7 +29,7 @@ pub use blackboard::{Blackboard, Bound};
 pub use context::ActionContext;
 pub use document::{Document, Status};
 pub use event::{Event, What};
-pub use host::{Host, Observer, RunSettings};
+pub use host::{Host, Observer, RunSettings, Stubs, WrapLlm};
 pub use index::AgentIndex;
 pub use kill::Kill;
 pub use ledger::{Ledger, Used};

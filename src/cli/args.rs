@@ -118,9 +118,12 @@ pub struct ModelArgs {
 /// Flags of `run`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct RunArgs {
-    /// A workflow file, or an agent's name
+    /// A workflow file, or an agent's name; without one a model chooses the agent that serves INPUT best
     #[arg(value_name = "FILE|AGENT")]
-    pub target: String,
+    pub target: Option<String>,
+    /// Choose a goal instead, and put an agent for it together from all actions of the project
+    #[arg(long)]
+    pub open: bool,
     /// What it starts from.
     #[command(flatten)]
     pub input: InputArgs,
@@ -162,9 +165,12 @@ pub struct RunArgs {
 /// Flags of `plan`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct PlanArgs {
-    /// A workflow file, or an agent's name
+    /// A workflow file, or an agent's name; without one a model chooses the agent that serves INPUT best
     #[arg(value_name = "FILE|AGENT")]
-    pub target: String,
+    pub target: Option<String>,
+    /// Choose a goal instead, and put an agent for it together from all actions of the project
+    #[arg(long)]
+    pub open: bool,
     /// What it starts from; default: the agent's declared inputs.
     #[command(flatten)]
     pub input: InputArgs,
@@ -409,6 +415,9 @@ mod tests {
         assert_eq!(args("agent-run check w.yaml")[1], "check");
         let cli = Cli::try_parse_from(args("agent-run --project d w.toml hi there -q")).expect("parses");
         let Verb::Run(run) = cli.verb else { panic!("not a run") };
-        assert_eq!((run.target.as_str(), run.input.text.len(), cli.global.quiet), ("w.toml", 2, true));
+        assert_eq!(
+            (run.target.as_deref().unwrap_or_default(), run.input.text.len(), cli.global.quiet),
+            ("w.toml", 2, true)
+        );
     }
 }

@@ -42,11 +42,28 @@ pub(super) fn load(
     out: &Out,
 ) -> Result<Outcome, Fault> {
     let located = locate(target, global)?;
-    let mut world = SystemWorld::new(&located.root);
+    let entry = entry(&located);
+    load_entry(&located.root, entry, no_agent(&located), clock, person, out)
+}
+
+/// Compiles an entry of the project at `root`; the agent is the program's first, and `no_agent` is said without one.
+pub(super) fn load_entry(
+    root: &Path,
+    entry: Entry,
+    no_agent: Fault,
+    clock: Clock,
+    person: Option<Arc<dyn Person>>,
+    out: &Out,
+) -> Result<Outcome, Fault> {
+    let mut world = SystemWorld::new(root);
     if let Some(now) = clock.0 {
         world = world.with_fixed_clock(now);
     }
-    let mut compiled = compile(&world, entry(&located));
+    let is_open = matches!(entry, Entry::Open { .. });
+    let mut compiled = compile(&world, entry);
+    if is_open && out.verbose {
+        compiled.checked.not_checked.iter().for_each(|line| out.note(format!("left out: {line}")));
+    }
     let has_errors = compiled.diagnostics.has_errors();
     let shown = std::mem::take(&mut compiled.diagnostics).sorted(&compiled.sources);
     show(&shown, &compiled, has_errors, out);
@@ -58,7 +75,7 @@ pub(super) fn load(
         Some(person) => Engine::with_person(program, world, person),
         None => Engine::new(program, world),
     };
-    let agent = engine.agent(None).map_err(|_| no_agent(&located))?;
+    let agent = engine.agent(None).map_err(|_| no_agent)?;
     Ok(Outcome::Ready(Box::new(Loaded { engine, agent })))
 }
 
@@ -70,11 +87,14 @@ fn entry(located: &Located) -> Entry {
     }
 }
 
+/// What is said of a project without agents.
+pub(super) const NO_AGENTS: &str = "the project declares no agent";
+
 fn no_agent(located: &Located) -> Fault {
     let what = match &located.target {
         Target::File(file) => format!("`{}` declares no agent", file.display()),
         Target::Agent(name) => format!("there is no agent `{name}`"),
-        Target::Directory(_) => "the project declares no agent".to_owned(),
+        Target::Directory(_) => NO_AGENTS.to_owned(),
     };
     Fault::wrong(what).help("a workflow file begins with `agent: name`")
 }

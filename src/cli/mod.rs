@@ -7,6 +7,7 @@
 
 pub mod args;
 mod check;
+mod choose;
 mod completions;
 mod domain;
 mod explain;

@@ -6,20 +6,22 @@ use crate::engine::{
 };
 
 use super::args::{Global, PlanArgs};
-use super::loaded::{Clock, Outcome, inputs, load, options};
+use super::choose::{Words, load_or_choose};
+use super::loaded::{Clock, Outcome, options};
 use super::output::{BOLD, DIM, GREEN, RED, YELLOW};
 use super::{Exit, Fault, Out};
 
 /// Plans and prints the plan with its reasons.
 pub(super) fn plan(args: &PlanArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
     let clock = Clock::of(args.model.now.as_deref(), args.model.script.is_some())?;
-    let loaded = match load(&args.target, clock, None, global, out)? {
+    let words = Words::of(args.target.as_deref(), args.open, &args.input)?;
+    let limits = LimitOptions { time: args.timeout, ..LimitOptions::default() };
+    let mut run = RunOptions { limits, ..options(&args.input, &args.model)? };
+    let loaded = match load_or_choose(&words, args.open, clock, None, &mut run, global, out)? {
         Outcome::Ready(loaded) => loaded,
         Outcome::Ended(exit) => return Ok(exit),
     };
-    let given = inputs(&args.input.text, &args.input.inputs)?;
-    let limits = LimitOptions { time: args.timeout, ..LimitOptions::default() };
-    let run = RunOptions { limits, ..options(&args.input, &args.model)? };
+    let given = words.given;
     let asked = PlanOptions {
         assume: args.assume.clone(),
         without: args.without.clone(),

@@ -11,7 +11,8 @@ use crate::process::{Document, Kill, Process, Status};
 use crate::program::Agent;
 
 use super::args::{Global, RunArgs};
-use super::loaded::{Clock, Loaded, Outcome, inputs, load, options};
+use super::choose::{Words, load_or_choose};
+use super::loaded::{Clock, Loaded, Outcome, options};
 use super::observe::{Show, Watcher};
 use super::output::{BOLD, DIM, RED};
 use super::terminal::{Checklist, dollars, time};
@@ -28,24 +29,25 @@ pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fa
     let person = AtTerminal { list: list.clone(), kill: kill.clone(), out: *out };
     let asked = out.interactive.then(|| Arc::new(person) as Arc<dyn Person>);
     let clock = Clock::of(args.model.now.as_deref(), args.model.script.is_some())?;
-    let loaded = match load(&args.target, clock, asked, global, out)? {
+    let words = Words::of(args.target.as_deref(), args.open, &args.input)?;
+    let mut options = run_options(args, kill.clone(), out)?;
+    let loaded = match load_or_choose(&words, args.open, clock, asked, &mut options, global, out)? {
         Outcome::Ready(loaded) => loaded,
         Outcome::Ended(exit) => return Ok(exit),
     };
     let show = Show { prompts: args.show_prompts, responses: args.show_responses };
     let lines = args.events.as_deref().map(event_lines).transpose()?;
-    let watcher = Watcher::new(*out, show, list.clone(), lines);
-    let options = run_options(args, watcher, kill.clone(), out)?;
+    options.observer = Some(Watcher::new(*out, show, list.clone(), lines).observer());
     loaded.refuse_unknown_providers(&options.models)?;
-    let given = inputs(&args.input.text, &args.input.inputs)?;
-    let mut process = started(&loaded, &args.target, given, options, out)?;
+    let target = words.target.as_deref().unwrap_or(&loaded.agent.name);
+    let mut process = started(&loaded, target, words.given, options, out)?;
     block_on(&mut process, &kill, &list)?;
     let document = process.document();
     report(&document, events_on_stdout, out);
     Ok(exit(document.status))
 }
 
-fn run_options(args: &RunArgs, watcher: Watcher, kill: Kill, out: &Out) -> Result<RunOptions, Fault> {
+fn run_options(args: &RunArgs, kill: Kill, out: &Out) -> Result<RunOptions, Fault> {
     Ok(RunOptions {
         limits: LimitOptions {
             actions: args.max_actions,
@@ -56,7 +58,6 @@ fn run_options(args: &RunArgs, watcher: Watcher, kill: Kill, out: &Out) -> Resul
         dry_run: args.dry_run,
         yes: args.yes,
         stream: out.interactive_output() || args.events.is_some(),
-        observer: Some(watcher.observer()),
         kill,
         ..options(&args.input, &args.model)?
     })
@@ -110,7 +111,7 @@ fn block_on(process: &mut Process, kill: &Kill, list: &Arc<Checklist>) -> Result
     Ok(())
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, Fault> {
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Fault> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     built.map_err(|error| Fault::failed(format!("the asynchronous runtime did not start: {error}")))
 }

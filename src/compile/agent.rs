@@ -692,6 +692,7 @@ impl<'a> AgentCx<'a> {
                 Ok(domain) => {
                     let written = self.written();
                     let rules = self.rules();
+                    let default_models = self.default_models();
                     let templates = self.templates();
                     let AgentCx { heads, config, conditions, tools, .. } = &mut self;
                     agent = Some(Agent {
@@ -709,6 +710,7 @@ impl<'a> AgentCx<'a> {
                         actions: actions.actions,
                         goals: goals.goals,
                         conditions: std::mem::take(conditions),
+                        default_models,
                         tools: std::mem::take(tools),
                         planner: heads.own.planner.as_ref().map_or(PlannerKind::Goap, |planner| planner.r#type),
                         limits: Limits::default(),

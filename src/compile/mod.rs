@@ -10,6 +10,7 @@
 //! 4. `lower` makes the planning domain.
 
 mod agent;
+mod assemble;
 mod broken;
 mod check;
 mod cx;
@@ -33,7 +34,7 @@ use std::sync::Arc;
 use indexmap::{IndexMap, IndexSet};
 use serde_json::{Value, json};
 
-use crate::diag::{Diagnostic, Diagnostics, suggest};
+use crate::diag::{Diagnostic, Diagnostics, Severity, suggest};
 use crate::program::Program;
 use crate::prompt::Files;
 use crate::source::{NodeKind, Sources, Span};
@@ -60,6 +61,13 @@ pub enum Entry {
     Agent(String),
     /// Every module, template, reference set and schema of the project.
     Project,
+    /// An agent put together from all actions of the project, for one goal of one agent.
+    Open {
+        /// The agent that the goal belongs to.
+        agent: String,
+        /// The goal.
+        goal: String,
+    },
 }
 
 /// What compiling gave.
@@ -146,8 +154,28 @@ impl Checked {
 
 /// Compiles what `entry` names. Paths of `world` are relative to the project's root ([`project_root`]).
 pub fn compile(world: &dyn World, entry: Entry) -> Compiled {
+    let Entry::Open { goal, .. } = &entry else { return compile_pruned(world, entry, None) };
+    let goal = goal.clone();
+    let whole = compile_pruned(world, entry.clone(), None);
+    let Some(agent) = whole.program.as_ref().and_then(|program| program.agents.first()) else { return whole };
+    let needed = assemble::needed(agent, &goal);
+    compile_pruned(world, entry, Some(&needed))
+}
+
+/// [`compile`], with the actions that an assembled agent keeps.
+fn compile_pruned(world: &dyn World, entry: Entry, only: Option<&IndexSet<String>>) -> Compiled {
     let mut loaded = Loaded::new(world);
-    let roots = roots(&mut loaded, &entry);
+    let mut left_out = Vec::new();
+    let roots = match &entry {
+        Entry::Open { agent, goal } => match assemble::assemble(&mut loaded, agent, goal, only) {
+            Some((module, lines)) => {
+                left_out = lines;
+                vec![module]
+            }
+            None => roots(&mut loaded, &Entry::Agent(agent.clone())),
+        },
+        _ => roots(&mut loaded, &entry),
+    };
     let wanted = draw_in(&mut loaded, &roots);
     if loaded.modules.iter().any(|module| module.keys.iter().any(|key| key.value == "references"))
         || loaded.names_references()
@@ -157,7 +185,7 @@ pub fn compile(world: &dyn World, entry: Entry) -> Compiled {
     }
     let agent_names: Vec<String> = loaded.agent_names().keys().cloned().collect();
     let mut providers = providers::resolve(&mut loaded);
-    let mut checked = Checked { templates: loaded.templates.len(), ..Checked::default() };
+    let mut checked = Checked { templates: loaded.templates.len(), not_checked: left_out, ..Checked::default() };
     let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
     check::sections::check(&loaded, &mut diagnostics);
 
@@ -201,7 +229,11 @@ pub fn compile(world: &dyn World, entry: Entry) -> Compiled {
     checked.files = loaded.modules.len();
     checked.agents = heads.iter().filter(|heads| heads.own.agent.is_some()).count();
     let diagnostics = diagnostics.sorted(&loaded.sources).into_iter();
-    let diagnostics: Diagnostics = diagnostics.filter(|found| !follows_from_syntax(found, &loaded)).collect();
+    // What is odd in an assembled agent is its pieces being together; `check` tells of each where it belongs.
+    let is_open = matches!(entry, Entry::Open { .. });
+    let counts = |found: &Diagnostic| !(is_open && found.severity == Severity::Warning);
+    let diagnostics: Diagnostics =
+        diagnostics.filter(|found| counts(found) && !follows_from_syntax(found, &loaded)).collect();
     let program = (!diagnostics.has_errors()).then(|| {
         Arc::new(Program {
             agents,
@@ -209,6 +241,7 @@ pub fn compile(world: &dyn World, entry: Entry) -> Compiled {
             scripts: providers.scripts,
             catalog: Arc::new(providers.catalog),
             permissions: providers.permissions,
+            autonomy: providers.autonomy,
             missing_env: providers.missing_env,
         })
     });
@@ -249,7 +282,7 @@ fn roots(loaded: &mut Loaded<'_>, entry: &Entry) -> Vec<ModuleId> {
             };
             loaded.module(&load::slashed(&path)).into_iter().collect()
         }
-        Entry::Agent(name) => {
+        Entry::Agent(name) | Entry::Open { agent: name, .. } => {
             let found = loaded.agent(name);
             if found.is_none() {
                 let names: Vec<String> = loaded.agent_names().keys().cloned().collect();

@@ -9,7 +9,7 @@ use crate::decl::Name;
 use crate::decl::models::{CatalogEntry as WrittenEntry, Provider};
 use crate::diag::Diagnostic;
 use crate::llm::{Catalog, CatalogEntry, Feature, PROVIDERS, ProviderConfig, Script, Secret, default_providers};
-use crate::program::{MissingEnv, Permissions};
+use crate::program::{Autonomy, MissingEnv, Permissions};
 use crate::source::{self, Span};
 use crate::world::{ReadError, normal};
 
@@ -23,7 +23,25 @@ pub(crate) struct Providers {
     pub(crate) scripts: IndexMap<String, Value>,
     pub(crate) catalog: Catalog,
     pub(crate) permissions: Permissions,
+    pub(crate) autonomy: Autonomy,
     pub(crate) missing_env: Vec<MissingEnv>,
+}
+
+/// How sure a choice must be; what is no confidence is reported.
+fn autonomy(written: &crate::decl::module::Autonomy, findings: &mut crate::diag::Diagnostics) -> Autonomy {
+    let default = Autonomy::default();
+    let mut read = |key: &str, value: Option<f64>, default: f64| match value {
+        Some(value) if !(0.0..=1.0).contains(&value) => {
+            let message = format!("`{key}` is a confidence from 0 to 1, found {value}");
+            findings.push(Diagnostic::error("wrong-shape", written.place.0, message));
+            default
+        }
+        value => value.unwrap_or(default),
+    };
+    Autonomy {
+        agent_cut_off: read("agent_cut_off", written.agent_cut_off, default.agent_cut_off),
+        goal_cut_off: read("goal_cut_off", written.goal_cut_off, default.goal_cut_off),
+    }
 }
 
 /// Resolves the project file's settings; the providers that need no declaration are there too.
@@ -46,6 +64,9 @@ pub(crate) fn resolve(loaded: &mut Loaded<'_>) -> Providers {
                 deny: names(&written.deny),
             };
         }
+    }
+    if let Some(written) = project.as_ref().and_then(|project| project.autonomy.as_ref()) {
+        providers.autonomy = autonomy(written, &mut loaded.diagnostics);
     }
     let mut own: IndexMap<String, CatalogEntry> = IndexMap::new();
     for module in &loaded.modules {

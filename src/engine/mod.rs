@@ -7,6 +7,7 @@ mod grant;
 mod host;
 mod inputs;
 mod plan;
+mod rank;
 mod render;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub use plan::{
     AlternativeDocument, CandidateDocument, GoalDocument, MissingDocument, Need, PlanDocument, PlanOptions,
     StepDocument,
 };
+pub use rank::{Candidate, Ranked};
 pub use render::{MessageDocument, RenderDocument};
 
 use host::Inner;

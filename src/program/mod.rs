@@ -16,7 +16,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::action::Body;
-use crate::action::context::CallSettings;
+use crate::action::context::{CallSettings, ModelChoice};
 use crate::decl::Module;
 use crate::llm::{Catalog, ProviderConfig};
 use crate::planning;
@@ -41,8 +41,25 @@ pub struct Program {
     pub catalog: Arc<Catalog>,
     /// What tools and actions may touch.
     pub permissions: Permissions,
+    /// How sure a choice of agent or goal must be.
+    pub autonomy: Autonomy,
     /// Environment variables without value or default that some setting needs.
     pub missing_env: Vec<MissingEnv>,
+}
+
+/// How sure a model must be of its choice for a run that names no file (cli.md `run`); each from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Autonomy {
+    /// Least confidence in an agent.
+    pub agent_cut_off: f64,
+    /// Least confidence in a goal.
+    pub goal_cut_off: f64,
+}
+
+impl Default for Autonomy {
+    fn default() -> Autonomy {
+        Autonomy { agent_cut_off: 0.6, goal_cut_off: 0.6 }
+    }
 }
 
 /// An environment variable that a setting of the project needs and that is not set. It is an error only when the
@@ -68,6 +85,7 @@ impl Program {
             && self.permissions == other.permissions
             && self.scripts == other.scripts
             && self.catalog == other.catalog
+            && self.autonomy == other.autonomy
             && self.missing_env == other.missing_env
             && secrets(self) == secrets(other)
     }
@@ -133,6 +151,8 @@ pub struct Agent {
     pub goals: Vec<Goal>,
     /// Its named conditions.
     pub conditions: Vec<Condition>,
+    /// The models of calls that do not say otherwise.
+    pub default_models: Vec<ModelChoice>,
     /// Its tools by name.
     pub tools: IndexMap<String, Arc<Tool>>,
     /// Which planner runs it.

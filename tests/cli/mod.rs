@@ -2,6 +2,7 @@
 //! suite; here are only the contracts that scripts rely on.
 
 mod check;
+mod choose;
 mod explain;
 mod inspect;
 mod models;

@@ -25,7 +25,8 @@ pub(super) struct Words {
 impl Words {
     /// Tells a file or an agent's name from a request: a request has white space, or follows `--open`.
     pub(super) fn of(target: Option<&str>, open: bool, args: &InputArgs) -> Result<Words, Fault> {
-        let names = |target: &&str| !open && !(target.contains(char::is_whitespace) && !Path::new(target).is_file());
+        let is_request = |target: &str| target.contains(char::is_whitespace) && !Path::new(target).is_file();
+        let names = |target: &&str| !open && !is_request(target);
         let named = target.filter(names);
         let mut text: Vec<String> = args.text.clone();
         if let (None, Some(first)) = (named, target) {

@@ -60,8 +60,9 @@ pub(crate) fn assemble(
     imports.retain(|id| loaded.modules[id.0].kind != ModuleKind::Project);
     if let Some(only) = only {
         // Shared modules are copied too: others import them as they are.
-        for at in 0..imports.len() {
-            imports[at] = copy(loaded, imports[at], (*loaded.modules[imports[at].0].decl).clone());
+        for import in &mut imports {
+            let decl = (*loaded.modules[import.0].decl).clone();
+            *import = copy(loaded, *import, decl);
         }
         for id in imports.iter().chain([&made]) {
             Arc::make_mut(&mut loaded.modules[id.0].decl)

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::llm::{Message, Options, OutputSchema};
 use crate::prompt::{ExprId, TemplateId, Templates, Vars};
-use crate::value::{Output, RuleEval, Types, Validators};
+use crate::value::{Output, RuleEval, TypeId, Types, Validators};
 use crate::world::World;
 
 /// Why an action failed; `kind` is what `run --json` shows (cli.md 2).
@@ -129,6 +129,17 @@ pub struct PromptCall {
     pub attempts: u32,
 }
 
+/// An object of the blackboard, as tools may see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// Its concrete type.
+    pub type_id: TypeId,
+    /// The name it is bound under, when it has one.
+    pub name: Option<Arc<str>>,
+    /// Its value.
+    pub value: Arc<Value>,
+}
+
 /// The process around a body.
 #[async_trait::async_trait]
 pub trait Context: Send + Sync {
@@ -167,6 +178,12 @@ pub trait Context: Send + Sync {
     async fn run_agent(&self, agent: &str, inputs: Option<Map<String, Value>>) -> Result<Value, Failure>;
     /// Calls a tool with arguments, as the process rather than a model does it.
     async fn call_tool(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, Failure>;
+    /// The visible objects of the blackboard, oldest first.
+    fn objects(&self) -> Vec<Seen>;
+    /// The process as a document: what it is, what it has used and what is left of its limits.
+    fn process_status(&self) -> Value;
+    /// What the process has done so far, as a list of documents, the first action first.
+    fn process_history(&self) -> Value;
     /// Time left before the action's timeout, when it has one.
     fn time_left(&self) -> Option<Duration>;
 }

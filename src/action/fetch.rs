@@ -21,20 +21,31 @@ const REDIRECTS_MAX: usize = 10;
 
 /// A request, rendered.
 #[derive(Debug)]
-pub(super) struct Fetch {
-    pub(super) method: Method,
-    pub(super) url: Url,
-    pub(super) headers: Vec<(String, Secret)>,
-    pub(super) content: Content,
+pub(crate) struct Fetch {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: Vec<(String, Secret)>,
+    pub(crate) content: Content,
     /// For the whole exchange, redirects included.
-    pub(super) timeout: Duration,
-    /// Redirects from a public to a private address are followed.
-    pub(super) allow_private: bool,
+    pub(crate) timeout: Duration,
+    /// Which private addresses it may reach.
+    pub(crate) private: Private,
+}
+
+/// Whether addresses that are not of the public internet may be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Private {
+    /// They may, by redirects too.
+    Allowed,
+    /// The author's own URL may lead there, a redirect from a public address may not.
+    Named,
+    /// Never: the URL is not the author's word.
+    Never,
 }
 
 /// What is sent.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(crate) enum Content {
     Nothing,
     Json(Value),
     Form(Vec<(String, String)>),
@@ -43,15 +54,15 @@ pub(super) enum Content {
 
 /// An answer, of any status.
 #[derive(Debug)]
-pub(super) struct Response {
-    pub(super) status: u16,
+pub(crate) struct Response {
+    pub(crate) status: u16,
     /// By name in lower case; several of one name are joined by commas.
-    pub(super) headers: IndexMap<String, String>,
-    pub(super) text: String,
+    pub(crate) headers: IndexMap<String, String>,
+    pub(crate) text: String,
 }
 
 /// The URL for messages: without user, password and query, which may hold secrets.
-pub(super) fn shown(url: &Url) -> String {
+pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
     let _ = url.set_username("");
     let _ = url.set_password(None);
@@ -61,7 +72,7 @@ pub(super) fn shown(url: &Url) -> String {
 }
 
 /// Makes the exchange.
-pub(super) async fn send(fetch: Fetch) -> Result<Response, Failure> {
+pub(crate) async fn send(fetch: Fetch) -> Result<Response, Failure> {
     let (limit, place) = (fetch.timeout, shown(&fetch.url));
     match tokio::time::timeout(limit, follow(fetch)).await {
         Ok(result) => result,
@@ -74,16 +85,19 @@ pub(super) async fn send(fetch: Fetch) -> Result<Response, Failure> {
 
 async fn follow(mut fetch: Fetch) -> Result<Response, Failure> {
     refuse_scheme(&fetch.url)?;
-    let mut client = client()?;
+    let mut client = match fetch.private {
+        Private::Never => public_client(&fetch.url, "is").await?,
+        Private::Allowed | Private::Named => client()?,
+    };
     for _ in 0..=REDIRECTS_MAX {
         let response = exchange(&client, &fetch).await?;
         let Some(next) = redirect(&response, &fetch.url) else { return read(response, &fetch.url).await };
         let next = next?;
         refuse_scheme(&next)?;
-        if !fetch.allow_private
-            && let Some(pinned) = refuse_private(&fetch.url, &next).await?
-        {
-            client = pinned;
+        match fetch.private {
+            Private::Allowed => {}
+            Private::Named => client = refuse_private(&fetch.url, &next).await?.unwrap_or(client),
+            Private::Never => client = public_client(&next, "is redirected to").await?,
         }
         let status = response.status().as_u16();
         if status == 303 || (status < 303 && fetch.method == Method::POST) {
@@ -177,9 +191,29 @@ async fn refuse_private(from: &Url, to: &Url) -> Result<Option<Client>, Failure>
             ),
         ));
     }
-    let host = to.host_str().unwrap_or_default();
-    let pinned = client_builder().resolve_to_addrs(host, &addresses).build();
-    pinned.map(Some).map_err(|why| Failure::new(FailureKind::Http, why.to_string()))
+    pinned(to, &addresses).map(Some)
+}
+
+/// A client for a public address alone.
+async fn public_client(url: &Url, how: &str) -> Result<Client, Failure> {
+    let addresses = addresses(url).await?;
+    if let Some(private) = addresses.iter().find(|address| is_private(address.ip())) {
+        let message = format!(
+            "{} {how} the private address {}; only public addresses are read. For one of your own, declare a tool \
+             with an `http` body",
+            shown(url),
+            private.ip()
+        );
+        return Err(Failure::new(FailureKind::Http, message));
+    }
+    pinned(url, &addresses)
+}
+
+/// A client that talks to the very addresses that were looked at.
+fn pinned(url: &Url, addresses: &[SocketAddr]) -> Result<Client, Failure> {
+    let host = url.host_str().unwrap_or_default();
+    let client = client_builder().resolve_to_addrs(host, addresses).build();
+    client.map_err(|why| Failure::new(FailureKind::Http, why.to_string()))
 }
 
 async fn addresses(url: &Url) -> Result<Vec<SocketAddr>, Failure> {
@@ -195,7 +229,7 @@ async fn addresses(url: &Url) -> Result<Vec<SocketAddr>, Failure> {
 }
 
 /// True for addresses that are not of the public internet: loopback, private, link-local, shared, multicast, reserved.
-pub(super) fn is_private(ip: IpAddr) -> bool {
+pub(crate) fn is_private(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(v4) => {
             let [a, b, c, _] = v4.octets();
@@ -285,6 +319,22 @@ mod tests {
         assert!(refuse_private(&private, &private).await.unwrap().is_none());
         let other = Url::parse("http://1.1.1.1/").unwrap();
         assert!(refuse_private(&public, &other).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_url_that_is_not_the_authors_never_leads_to_a_private_address() {
+        for url in ["http://127.0.0.1:1/x", "http://localhost:1/", "http://[::1]/", "http://2130706433/"] {
+            let request = Fetch {
+                method: Method::GET,
+                url: Url::parse(url).unwrap(),
+                headers: Vec::new(),
+                content: Content::Nothing,
+                timeout: Duration::from_secs(5),
+                private: Private::Never,
+            };
+            let failure = send(request).await.unwrap_err();
+            assert!(failure.message.contains("private address"), "{failure}");
+        }
     }
 
     #[test]

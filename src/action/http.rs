@@ -14,7 +14,7 @@ use crate::source::{Node, Spanned};
 use crate::{record, words};
 
 use super::context::{Context, Failure, FailureKind};
-use super::fetch::{self, Content, Fetch, Response};
+use super::fetch::{self, Content, Fetch, Private, Response};
 use super::lower::LowerCx;
 use super::shared::{
     eval_with, excerpt, lower_table, redacted, redacted_failure, refuse_two, render, render_data, render_table, stub,
@@ -221,7 +221,7 @@ impl HttpBody {
             headers: headers.collect::<Result<_, Failure>>()?,
             content,
             timeout: cx.time_left().map_or(timeout, |left| left.min(timeout)),
-            allow_private: self.allow_private,
+            private: if self.allow_private { Private::Allowed } else { Private::Named },
         })
     }
 

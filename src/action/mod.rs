@@ -12,7 +12,7 @@ mod ask;
 mod call;
 mod choose;
 mod exec;
-mod fetch;
+pub(crate) mod fetch;
 mod http;
 mod nested;
 mod prompt;

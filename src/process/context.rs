@@ -8,7 +8,7 @@ use futures::FutureExt;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::action::context::PromptCall;
+use crate::action::context::{PromptCall, Seen};
 use crate::action::{Body, Context, Failure, FailureKind, lasting};
 use crate::program::Input;
 use crate::prompt::{Templates, Truth, Vars, shaped_value};
@@ -253,6 +253,18 @@ impl Context for ActionContext {
             ms,
         });
         result
+    }
+
+    fn objects(&self) -> Vec<Seen> {
+        super::view::objects(&self.scope)
+    }
+
+    fn process_status(&self) -> Value {
+        super::view::status(&self.core, &self.action)
+    }
+
+    fn process_history(&self) -> Value {
+        super::view::history(&self.scope)
     }
 
     fn time_left(&self) -> Option<Duration> {

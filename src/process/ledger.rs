@@ -57,6 +57,11 @@ impl Ledger {
         &self.limits
     }
 
+    /// The account of the process that it belongs to.
+    pub fn parent(&self) -> Option<&Ledger> {
+        self.parent.as_deref()
+    }
+
     /// What was used so far.
     pub fn used(&self) -> Used {
         *self.lock()

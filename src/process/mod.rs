@@ -23,6 +23,7 @@ mod act;
 mod ask;
 mod record;
 mod rules;
+mod view;
 
 pub use self::core::Core;
 pub use blackboard::{Blackboard, Bound};

@@ -47,7 +47,8 @@ impl Process {
             message,
         });
         let (name, llm, tools) = (action.name.clone(), log.llm, log.tools);
-        self.history.push(HistoryEntry { action: name, status: ending, attempts, started_at, ms, llm, tools });
+        let entry = HistoryEntry { action: name, status: ending, attempts, started_at, ms, llm, tools };
+        Arc::make_mut(&mut self.history).push(entry);
     }
 
     fn succeed(&mut self, index: usize, action: &Action, bound: &[Bound], objects: Vec<Valid>) {

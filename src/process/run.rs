@@ -80,7 +80,7 @@ pub struct Process {
     rest: Vec<usize>,
     /// The plan whose first step was performed last, and the facts that it was made for.
     pub(super) in_force: Option<(State, Plan)>,
-    pub(super) history: Vec<HistoryEntry>,
+    pub(super) history: Arc<Vec<HistoryEntry>>,
     /// The goal that was reached.
     pub(super) goal: Option<usize>,
     pub(super) result: Option<Typed>,
@@ -116,7 +116,7 @@ impl Process {
             plans: Vec::new(),
             rest: Vec::new(),
             in_force: None,
-            history: Vec::new(),
+            history: Arc::default(),
             goal: None,
             result: None,
             failure: None,
@@ -311,6 +311,7 @@ impl Process {
             self.marks.clone(),
             core.view.clone(),
         )
+        .after(self.history.clone())
     }
 
     /// The planner of this run.
@@ -368,7 +369,7 @@ impl Process {
             status: self.status,
             goal: self.goal.and_then(|goal| self.goals.get(goal)).map(|goal| goal.name.clone()),
             output: self.result.clone(),
-            history: self.history.clone(),
+            history: (*self.history).clone(),
             plans: self.plans.clone(),
             blackboard: self.board.visible().map(entry).collect(),
             usage: UsageTotals {

@@ -10,6 +10,7 @@ use crate::prompt::{Truth, Var, Vars, map_value, object_value};
 use crate::value::{TypeId, present};
 
 use super::blackboard::{Blackboard, Bound};
+use super::document::HistoryEntry;
 use super::host::Host;
 use super::index::{AgentIndex, list};
 
@@ -50,6 +51,8 @@ pub struct Scope {
     pub board: Arc<Blackboard>,
     /// The marks as they were.
     pub marks: Arc<Marks>,
+    /// What was done before.
+    pub history: Arc<Vec<HistoryEntry>>,
     /// `process`.
     pub process: Value,
     /// Inputs of the action, or arguments of the tool, by name; absent optional ones are left out.
@@ -77,12 +80,18 @@ impl Scope {
             index,
             board,
             marks,
+            history: Arc::default(),
             process,
             inputs: Arc::default(),
             sees_types: true,
             hangs_on: Arc::new(AtomicUsize::new(NONE)),
             depth: 0,
         }
+    }
+
+    /// The same after what was done before.
+    pub fn after(self, history: Arc<Vec<HistoryEntry>>) -> Scope {
+        Scope { history, ..self }
     }
 
     /// What the strings of an action see, its inputs bound.

@@ -3,6 +3,8 @@
 //! A tool's body is one of the action bodies of [`BODIES`], seen with the arguments as its variables, or one of the
 //! kinds that only tools have, one file per kind. To let tools have another action body: one word in [`BODIES`].
 
+pub mod builtin;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -7,16 +7,13 @@ use crate::decl::body::BodyNode;
 use crate::decl::tools::{Confirm, Tool, ToolUse};
 use crate::diag::Diagnostic;
 use crate::prompt::{Scope, Ty};
+use crate::tool::builtin;
 use crate::value::{ObjectDef, TypeId};
 
 use super::super::agent::AgentCx;
 use super::super::heads::ActionHead;
 use super::super::settings::Layers;
 use super::super::types;
-
-/// Tools that every agent may be offered (language.md 8).
-pub(crate) const BUILT_IN: &[&str] =
-    &["builtin:files", "builtin:fetch", "builtin:math", "builtin:blackboard", "builtin:process"];
 
 /// What a tool may touch, beside `mcp:<server>` (runtime.md 8).
 const PERMISSIONS: &[&str] = &["internet", "exec", "files:read", "files:write"];
@@ -141,8 +138,9 @@ pub(crate) fn check_use(cx: &mut AgentCx<'_>, name: &Name, inputs: &[&str]) {
     let visible = &cx.heads.visible;
     let text = name.value.as_str();
     if text.starts_with("builtin:") {
-        if !BUILT_IN.contains(&text) {
-            cx.report_unknown("unknown-tool", "tool", name, BUILT_IN);
+        if !builtin::names().any(|known| known == text) {
+            let names: Vec<&str> = builtin::names().collect();
+            cx.report_unknown("unknown-tool", "tool", name, &names);
         }
         return;
     }
@@ -175,8 +173,9 @@ pub(crate) fn check_use(cx: &mut AgentCx<'_>, name: &Name, inputs: &[&str]) {
     let types: Vec<&str> = visible.types.keys().copied().collect();
     let agents: Vec<&str> = cx.agent_names.iter().map(String::as_str).collect();
     let tools = visible.tools.keys().copied().chain(visible.tool_groups.keys().copied());
+    let built_in = builtin::names().map(|name: &str| name);
     let candidates: Vec<&str> =
-        tools.chain(inputs.iter().copied()).chain(types).chain(agents).chain(BUILT_IN.iter().copied()).collect();
+        tools.chain(inputs.iter().copied()).chain(types).chain(agents).chain(built_in).collect();
     cx.report_unknown("unknown-tool", "tool", name, &candidates);
 }
 

@@ -72,6 +72,8 @@ pub enum Verb {
     Explain(ExplainArgs),
     /// List the models that are configured
     Models(ModelsArgs),
+    /// An interactive session: verbs without `agent-run`, history, completion
+    Shell(ShellArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Print the version
@@ -160,6 +162,17 @@ pub struct RunArgs {
     /// Agree to every confirmation
     #[arg(short, long)]
     pub yes: bool,
+}
+
+/// Flags of `shell`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ShellArgs {
+    /// Show the prompts that runs send
+    #[arg(short = 'p', long)]
+    pub show_prompts: bool,
+    /// Show the replies that come back
+    #[arg(short = 'r', long)]
+    pub show_responses: bool,
 }
 
 /// Flags of `plan`.

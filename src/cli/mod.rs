@@ -23,6 +23,7 @@ mod project;
 mod render;
 mod run;
 mod schema;
+mod shell;
 mod solve;
 mod terminal;
 mod version;
@@ -136,6 +137,7 @@ fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Fault> {
         Verb::Domain(args) => domain::domain(&args, global, out),
         Verb::Solve(args) => solve::solve(&args, out),
         Verb::Schema(args) => schema::schema(&args, out),
+        Verb::Shell(args) => shell::shell(&args, global, out),
         Verb::Graph(args) => graph::graph(&args, global, out),
         Verb::Explain(args) => explain::explain(&args, out),
         Verb::Models(args) => models::models(&args, global, out),

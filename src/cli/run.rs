@@ -105,7 +105,8 @@ fn asked_input(agent: &Agent, name: &str, type_name: &str, out: &Out) -> Result<
 /// Runs the process to its end.
 fn block_on(process: &mut Process, kill: &Kill, list: &Arc<Checklist>) -> Result<(), Fault> {
     let runtime = runtime()?;
-    hear_interrupts(kill.clone(), list.clone());
+    // Dropped when the run has ended: the next Ctrl-C is not this run's.
+    let _heard = hear_interrupts(kill.clone(), list.clone());
     runtime.block_on(process.run());
     runtime.shutdown_background();
     Ok(())
@@ -119,11 +120,12 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Fault> {
 /// The first Ctrl-C kills the process, which ends cleanly; the second ends the program at once. They are heard on a
 /// thread of their own, because the process waits for the person's word on its own.
 #[allow(clippy::exit, reason = "the second Ctrl-C ends the program whatever it is doing")]
-fn hear_interrupts(kill: Kill, list: Arc<Checklist>) {
+fn hear_interrupts(kill: Kill, list: Arc<Checklist>) -> Option<tokio::sync::oneshot::Sender<()>> {
     // Where signals cannot be heard the run goes on without them.
-    let Ok(runtime) = runtime() else { return };
+    let runtime = runtime().ok()?;
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
     std::thread::spawn(move || {
-        runtime.block_on(async {
+        let heard = async {
             if tokio::signal::ctrl_c().await.is_ok() {
                 list.interrupted();
                 kill.kill();
@@ -131,8 +133,15 @@ fn hear_interrupts(kill: Kill, list: Arc<Checklist>) {
             if tokio::signal::ctrl_c().await.is_ok() {
                 std::process::exit(i32::from(Exit::Interrupted.code()));
             }
+        };
+        runtime.block_on(async {
+            tokio::select! {
+                () = heard => {}
+                _ = ended => {}
+            }
         });
     });
+    Some(end)
 }
 
 fn event_lines(path: &Path) -> Result<Box<dyn Write + Send>, Fault> {

@@ -8,6 +8,7 @@ mod inspect;
 mod models;
 mod plan;
 mod run;
+mod shell;
 mod solve;
 
 use crate::support::project::Project;

@@ -95,6 +95,8 @@ const RUNS: &[Run] = &[
         "greenhouse",
         &["--input", r#"Reading={"celsius": 21, "moisture": 40, "hour": 7}"#],
     ),
+    run("book", "book-writer.yaml", "book-writer", &["A short book on bees for gardeners"]),
+    run("facts", "fact-checker.yaml", "fact-checker", &["The Danube ends in the Black Sea. Whales are fish."]),
     run("order_unpaid", "order-desk.yaml", "order-desk", &["--input", r#"Order={"id": "A-18", "cents": 4900}"#]),
 ];
 

@@ -140,6 +140,34 @@ pub struct Seen {
     pub value: Arc<Value>,
 }
 
+/// What a body inside a body is performed with.
+#[derive(Clone, Debug)]
+pub struct Branch {
+    /// Its place inside the body around it, such as `part3`; the same each time the action is performed.
+    pub path: String,
+    /// Variables that it sees beside those of the body around it; they cover those of the same name.
+    pub vars: Vec<(String, minijinja::Value)>,
+    /// What it gives.
+    pub output: Output,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+}
+
+/// How far a body with parts or attempts has come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// What has ended, such as `part 3` or `attempt 2`.
+    pub part: String,
+    /// How many have ended, this one too.
+    pub done: usize,
+    /// How many there are at most.
+    pub total: usize,
+    /// What there is to say of it: why it failed, or how it was judged.
+    pub message: Option<String>,
+    /// Whether it did what it should.
+    pub ok: bool,
+}
+
 /// The process around a body.
 #[async_trait::async_trait]
 pub trait Context: Send + Sync {
@@ -184,6 +212,10 @@ pub trait Context: Send + Sync {
     fn process_status(&self) -> Value;
     /// What the process has done so far, as a list of documents, the first action first.
     fn process_history(&self) -> Value;
+    /// The process as a body inside this one sees it.
+    fn branch(&self, branch: Branch) -> Box<dyn Context>;
+    /// Tells whoever watches how far the body has come.
+    fn progress(&self, progress: Progress);
     /// Time left before the action's timeout, when it has one.
     fn time_left(&self) -> Option<Duration>;
 }

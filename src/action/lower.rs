@@ -11,6 +11,7 @@ use crate::source::Span;
 use crate::value::{ObjectDef, Output, Shape, Types};
 
 use super::context::CallSettings;
+pub use super::nested::NestedSettings;
 
 /// Variables that a body adds to those of its action: name and static type.
 pub type Extra<'a> = &'a [(String, Ty)];
@@ -47,6 +48,8 @@ pub trait LowerCx {
     fn tool(&mut self, name: &Name) -> Option<ToolRef>;
     /// Checks a model, role or `llm` record and gives the settings of the action with it in force.
     fn llm(&mut self, choice: &LlmChoice) -> Option<Arc<CallSettings>>;
+    /// The settings of a body inside a body: its own over `base`, those of the body around it.
+    fn settings_under(&mut self, own: &NestedSettings, base: &CallSettings) -> Arc<CallSettings>;
     /// Reads a data file of the project (an image, say), so that it is watched and known to exist.
     fn file(&mut self, path: &Name) -> Option<Arc<str>>;
     /// Resolves every `${env:NAME}` and `${env:NAME:-default}` of a text, as written and as it is; a variable that is

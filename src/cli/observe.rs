@@ -103,6 +103,11 @@ impl Watcher {
             }
             What::ToolCalled { action, tool, .. } => self.list.doing(action, &format!("calls {tool}")),
             What::ToolResult { action, .. } => state.facts.entry(action.clone()).or_default().tool_calls += 1,
+            What::PartFinished { action, part, done, total, ok, message } => {
+                let word = if *ok { "ended" } else { "failed" };
+                let how = message.as_deref().map_or(word.to_owned(), |message| message.to_owned());
+                self.list.doing(action, &format!("{done} of {total} ({part}: {how})"));
+            }
             What::Retrying { action, message, wait_ms, .. } => {
                 self.list.doing(action, &format!("again in {}: {message}", super::terminal::time(*wait_ms)));
             }

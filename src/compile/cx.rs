@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::action::context::CallSettings;
-use crate::action::lower::{AgentRef, Extra, LowerCx, ToolRef};
+use crate::action::lower::{AgentRef, Extra, LowerCx, NestedSettings, ToolRef};
 use crate::decl::models::LlmChoice;
 use crate::decl::{Data as WrittenData, Expr, Name, Template};
 use crate::diag::{Diagnostic, suggest};
@@ -134,6 +134,28 @@ impl LowerCx for BodyCx<'_, '_> {
     fn llm(&mut self, choice: &LlmChoice) -> Option<Arc<CallSettings>> {
         let models = self.agent.models(choice, 0);
         Some(Arc::new(CallSettings { models, ..CallSettings::clone(&self.settings) }))
+    }
+
+    fn settings_under(&mut self, own: &NestedSettings, base: &CallSettings) -> Arc<CallSettings> {
+        let mut settings = base.clone();
+        if let Some(choice) = &own.llm {
+            settings.models = self.agent.models(choice, 0);
+        }
+        if let Some(persona) = &own.persona {
+            settings.persona = self.agent.persona(persona, &self.scope);
+        }
+        let inputs: Vec<String> = self.scope.vars.keys().cloned().collect();
+        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+        for tool in own.tools.iter().flat_map(|list| list.iter()) {
+            if let Some(name) = super::check::tools::named(tool) {
+                super::check::tools::check_use(self.agent, name, &inputs);
+                self.unsupported(name.span, &format!("offering the tool `{}` to a body inside a body", name.value));
+            }
+        }
+        for reference in own.references.iter().flat_map(|list| list.iter()) {
+            super::check::references::name(self.agent, reference);
+        }
+        Arc::new(settings)
     }
 
     fn file(&mut self, path: &Name) -> Option<Arc<str>> {

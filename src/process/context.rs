@@ -8,7 +8,7 @@ use futures::FutureExt;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::action::context::{PromptCall, Seen};
+use crate::action::context::{Branch, Progress, PromptCall, Seen};
 use crate::action::{Body, Context, Failure, FailureKind, lasting};
 use crate::program::Input;
 use crate::prompt::{Templates, Truth, Vars, shaped_value};
@@ -265,6 +265,32 @@ impl Context for ActionContext {
 
     fn process_history(&self) -> Value {
         super::view::history(&self.scope)
+    }
+
+    fn branch(&self, branch: Branch) -> Box<dyn Context> {
+        let deadline = branch.timeout.map(|timeout| Instant::now() + timeout);
+        Box::new(ActionContext {
+            core: self.core.clone(),
+            action: self.action.clone(),
+            scope: self.scope.with_variables(branch.vars),
+            output: branch.output,
+            log: self.log.clone(),
+            deadline: match (self.deadline, deadline) {
+                (Some(outer), Some(own)) => Some(outer.min(own)),
+                (outer, own) => outer.or(own),
+            },
+        })
+    }
+
+    fn progress(&self, progress: Progress) {
+        self.core.emit(|| What::PartFinished {
+            action: self.action.to_string(),
+            part: progress.part,
+            done: progress.done,
+            total: progress.total,
+            ok: progress.ok,
+            message: progress.message,
+        });
     }
 
     fn time_left(&self) -> Option<Duration> {

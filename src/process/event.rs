@@ -141,6 +141,22 @@ pub enum What {
         /// The pause before the next try, in milliseconds.
         wait_ms: u64,
     },
+    /// A part or an attempt inside an action has ended.
+    PartFinished {
+        /// The action.
+        action: String,
+        /// Which, such as `part 3` or `attempt 2`.
+        part: String,
+        /// How many have ended, this one too.
+        done: usize,
+        /// How many there are at most.
+        total: usize,
+        /// Whether it did what it should.
+        ok: bool,
+        /// Why it failed, or how it was judged.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        message: Option<String>,
+    },
     /// A condition was asked of a model.
     ConditionAnswered {
         /// The condition.

@@ -57,6 +57,8 @@ pub struct Scope {
     pub process: Value,
     /// Inputs of the action, or arguments of the tool, by name; absent optional ones are left out.
     pub inputs: Arc<Vec<(String, Value)>>,
+    /// Variables that cover all others: those of a body around this place (`results`, `index`, …).
+    pub extra: Arc<Vec<(String, Value)>>,
     /// Whether types may be mentioned by their default name, as in conditions, `pre`, `cost` and `value`.
     pub sees_types: bool,
     /// The last condition that was looked at and has yet to be asked of a model.
@@ -83,6 +85,7 @@ impl Scope {
             history: Arc::default(),
             process,
             inputs: Arc::default(),
+            extra: Arc::default(),
             sees_types: true,
             hangs_on: Arc::new(AtomicUsize::new(NONE)),
             depth: 0,
@@ -104,7 +107,14 @@ impl Scope {
 
     /// What the strings of a tool see: its arguments.
     pub fn with_arguments(&self, arguments: Vec<(String, Value)>) -> Scope {
-        Scope { inputs: Arc::new(arguments), sees_types: false, ..self.clone() }
+        Scope { inputs: Arc::new(arguments), extra: Arc::default(), sees_types: false, ..self.clone() }
+    }
+
+    /// The same with further variables, which cover those of the same name.
+    pub fn with_variables(&self, variables: Vec<(String, Value)>) -> Scope {
+        let kept = self.extra.iter().filter(|(name, _)| variables.iter().all(|(new, _)| new != name)).cloned();
+        let extra = kept.chain(variables.iter().cloned()).collect();
+        Scope { extra: Arc::new(extra), ..self.clone() }
     }
 
     /// Takes note of the condition that was looked at and has yet to be asked of a model, since the last call of this.
@@ -145,6 +155,7 @@ impl Scope {
                 }
                 let mut inside = Scope { depth: self.depth + 1, sees_types: true, ..self.clone() };
                 inside.inputs = Arc::default();
+                inside.extra = Arc::default();
                 if !inputs.is_empty() {
                     let Some(bound) = self.board.bind(inputs) else { return Truth::Unknown };
                     inside = Scope { sees_types: true, ..inside.with_inputs(inputs, &bound) };
@@ -179,6 +190,9 @@ fn truth_of(value: bool) -> Truth {
 
 impl Vars for Scope {
     fn get(&self, name: &str) -> Var {
+        if let Some((_, value)) = self.extra.iter().find(|(variable, _)| variable == name) {
+            return Var::Value(value.clone());
+        }
         if let Some((_, value)) = self.inputs.iter().find(|(input, _)| input == name) {
             return Var::Value(value.clone());
         }

@@ -133,6 +133,15 @@ pub(crate) fn uses(cx: &mut AgentCx<'_>, head: &ActionHead<'_>, layers: &Layers<
     required.into_iter().collect()
 }
 
+/// The name of what a list of tools offers, where it is declared elsewhere.
+pub(crate) fn named(tool: &ToolUse) -> Option<&Name> {
+    match tool {
+        ToolUse::Name(name) => Some(name),
+        ToolUse::Derived(derived) => Some(&derived.tool),
+        ToolUse::Inline(..) => None,
+    }
+}
+
 /// Checks one name in a list of tools.
 pub(crate) fn check_use(cx: &mut AgentCx<'_>, name: &Name, inputs: &[&str]) {
     let visible = &cx.heads.visible;

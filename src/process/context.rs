@@ -36,6 +36,7 @@ pub(super) struct CallLog {
 }
 
 /// The process around the body of one action, or of a tool that it calls.
+#[derive(Clone)]
 pub struct ActionContext {
     pub(super) core: Arc<Core>,
     /// The action's full name.
@@ -270,15 +271,13 @@ impl Context for ActionContext {
     fn branch(&self, branch: Branch) -> Box<dyn Context> {
         let deadline = branch.timeout.map(|timeout| Instant::now() + timeout);
         Box::new(ActionContext {
-            core: self.core.clone(),
-            action: self.action.clone(),
             scope: self.scope.with_variables(branch.vars),
             output: branch.output,
-            log: self.log.clone(),
             deadline: match (self.deadline, deadline) {
                 (Some(outer), Some(own)) => Some(outer.min(own)),
                 (outer, own) => outer.or(own),
             },
+            ..self.clone()
         })
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::decl::Name;
 use crate::decl::models::{CatalogEntry as WrittenEntry, Provider};
 use crate::diag::Diagnostic;
-use crate::llm::{Catalog, CatalogEntry, Feature, PROVIDERS, ProviderConfig, Script, Secret, default_providers};
+use crate::llm::{Catalog, CatalogEntry, Feature, PROVIDERS, ProviderConfig, Rate, Script, Secret, default_providers};
 use crate::program::{Autonomy, MissingEnv, Permissions};
 use crate::source::{self, Span};
 use crate::world::{ReadError, normal};
@@ -75,7 +75,8 @@ pub(crate) fn resolve(loaded: &mut Loaded<'_>) -> Providers {
             own.entry(name.value.clone()).or_insert(entry);
         }
     }
-    providers.catalog = Catalog::new(own);
+    let kinds = providers.configs.iter().map(|(name, config)| (name.clone(), config.kind.clone()));
+    providers.catalog = Catalog::new(own).with_kinds(kinds.collect());
     providers
 }
 
@@ -113,15 +114,40 @@ fn provider_config(
         }
         resolved.value
     };
-    let config = ProviderConfig {
+    let count = |count: Option<std::num::NonZeroU32>| count.map(std::num::NonZeroU32::get);
+    let mut secret =
+        |value: &Option<Name>| value.as_ref().map(&mut text).filter(|key| !key.is_empty()).map(Secret::new);
+    let (access_key_id, secret_access_key) = (secret(&written.access_key_id), secret(&written.secret_access_key));
+    let (session_token, api_key) = (secret(&written.session_token), secret(&written.api_key));
+    let mut plain = |value: &Option<Name>| value.as_ref().map(&mut text).filter(|text| !text.is_empty());
+    let mut config = ProviderConfig {
         kind,
-        base_url: written.base_url.as_ref().map(&mut text).filter(|url| !url.is_empty()),
-        api_key: written.api_key.as_ref().map(&mut text).filter(|key| !key.is_empty()).map(Secret::new),
+        base_url: plain(&written.base_url),
+        api_key,
+        api: written.api.map(|api| api.word().to_owned()),
+        api_version: plain(&written.api_version),
+        organization: plain(&written.organization),
+        region: plain(&written.region),
+        access_key_id,
+        secret_access_key,
+        session_token,
+        rate: Rate {
+            requests_per_minute: count(written.requests_per_minute),
+            tokens_per_minute: count(written.tokens_per_minute),
+            concurrency: count(written.concurrency),
+        },
         headers: written.headers.iter().map(|(name, value)| (name.value.clone(), Secret::new(text(value)))).collect(),
         timeout: written.timeout.map(|timeout| timeout.0),
         read_timeout: None,
         script: None,
     };
+    // What is not written is as the environment has it for the kind.
+    if let Some(own) = default_providers(&|name| loaded.world.env(name)).get(&config.kind) {
+        let written_key = written.api_key.is_some() || written.access_key_id.is_some() || written.base_url.is_some();
+        if !written_key {
+            config.fill_from(own);
+        }
+    }
     if let (Some(url), Some(at)) = (&config.base_url, &written.base_url)
         && !is_web_address(url)
     {
@@ -264,9 +290,13 @@ fn catalog_entry(written: &WrittenEntry, findings: &mut crate::diag::Diagnostics
         input_usd_per_mtok: written.input_usd_per_mtok,
         output_usd_per_mtok: written.output_usd_per_mtok,
         cached_input_usd_per_mtok: written.cached_input_usd_per_mtok,
+        cache_write_usd_per_mtok: written.cache_write_usd_per_mtok,
+        thinking_usd_per_mtok: written.thinking_usd_per_mtok,
+        max_output_tokens: written.max_output_tokens.map(std::num::NonZeroU32::get),
+        ability: written.ability,
+        tokens_per_second: written.tokens_per_second,
         knowledge_cutoff: written.knowledge_cutoff.as_ref().map(|name| name.value.clone()),
         context_tokens: written.context_tokens,
         supports: written.supports.is_some().then_some(features),
-        ..CatalogEntry::default()
     }
 }

@@ -104,12 +104,22 @@ record! {
         opt output_usd_per_mtok: f64,
         /// US dollars for a million input tokens that were cached.
         opt cached_input_usd_per_mtok: f64,
+        /// US dollars for a million input tokens that are written to the cache.
+        opt cache_write_usd_per_mtok: f64,
+        /// US dollars for a million tokens of thinking, where they cost other than output.
+        opt thinking_usd_per_mtok: f64,
         /// Up to when its knowledge reaches.
         opt knowledge_cutoff: Name,
-        /// Abilities: `tools json_schema images thinking`.
+        /// Abilities: `tools json_schema images thinking adaptive_thinking embedding`.
         opt supports: List<Name>,
         /// Tokens it can take in.
         opt context_tokens: u64,
+        /// Tokens that a reply may have.
+        opt max_output_tokens: Count,
+        /// How able it is, on a scale of your own; `auto: best` takes the highest.
+        opt ability: f64,
+        /// How quickly it answers; `auto: fastest` takes the highest.
+        opt tokens_per_second: f64,
     }
 }
 
@@ -145,6 +155,16 @@ words! {
     }
 }
 
+words! {
+    /// Interfaces of OpenAI.
+    pub enum OpenAiApi = "an interface of OpenAI" {
+        /// Chat completions.
+        Chat = "chat",
+        /// The responses API.
+        Responses = "responses",
+    }
+}
+
 record! {
     /// Where models answer.
     pub struct Provider = "a provider" {
@@ -160,12 +180,22 @@ record! {
         def file: List<Name> = List::default(),
         /// Organisation or project, where the provider has such.
         opt organization: Name,
+        /// Which interface, for `openai`: `chat` or `responses`.
+        opt api: OpenAiApi,
         /// Region, for `bedrock`.
         opt region: Name,
-        /// API version, for Azure addressing.
+        /// Id of the key that signs, for `bedrock`.
+        opt access_key_id: Name,
+        /// Key that signs, for `bedrock`, usually `${env:NAME}`.
+        opt secret_access_key: Name,
+        /// Token of a key that expires, for `bedrock`.
+        opt session_token: Name,
+        /// API version, for Azure addressing; models are then the names of deployments.
         opt api_version: Name,
         /// Calls in a minute.
         opt requests_per_minute: Count,
+        /// Tokens in a minute, those sent and received together.
+        opt tokens_per_minute: Count,
         /// Calls at one time.
         opt concurrency: Count,
         /// How long a call may take.

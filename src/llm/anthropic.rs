@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::catalog::{Catalog, CatalogEntry, Feature};
 use super::error::{LlmError, LlmErrorKind};
 use super::http::{Http, too_large, words_of};
-use super::options::ToolChoice;
+use super::options::{Options, ToolChoice};
 use super::parse::REPLY_BYTES_MAX;
 use super::provider::{Capabilities, Environment, Llm, ProviderConfig, ProviderKind};
 use super::reply::{Delta, DeltaSink, Finish, Reply, Usage};
@@ -78,40 +78,58 @@ impl Anthropic {
         answer.events(|event| assembly.take(&self.http, &event, sink)).await?;
         assembly.finish(&self.http, request)
     }
+}
 
-    /// Adds what limits the reply and how the model thinks; returns whether it does.
-    fn put_limits(
-        &self,
-        body: &mut Map<String, Value>,
-        output_config: &mut Map<String, Value>,
-        request: &Request,
-    ) -> bool {
-        let entry = self.entry(&request.model);
-        let most = entry.and_then(|entry| entry.max_output_tokens);
-        let mut max_tokens =
-            request.options.max_tokens.unwrap_or_else(|| most.map_or(MAX_TOKENS, |most| most.min(MAX_TOKENS)));
-        let thinking =
-            request.options.thinking.as_ref().and_then(|thinking| Some((thinking.effort()?, thinking.budget()?)));
-        let adaptive = entry.and_then(|entry| entry.has(Feature::AdaptiveThinking)).unwrap_or(false);
-        let thinking = thinking.map(|(effort, budget)| {
-            if adaptive {
-                let effort = if effort == "minimal" { "low" } else { effort };
-                output_config.insert("effort".into(), json!(effort));
-                return json!({"type": "adaptive"});
-            }
-            let budget = budget.max(BUDGET_TOKENS_MIN);
-            // The limit covers thinking too, and must be greater than its budget.
-            if max_tokens <= budget {
-                max_tokens = max_tokens.saturating_add(budget).min(most.unwrap_or(u32::MAX));
-            }
-            json!({"type": "enabled", "budget_tokens": budget.min(max_tokens.saturating_sub(1))})
-        });
-        body.insert("max_tokens".into(), json!(max_tokens));
-        let thinks = thinking.is_some();
-        if let Some(thinking) = thinking {
-            body.insert("thinking".into(), thinking);
-        }
-        thinks
+/// What limits a reply, and how its model thinks.
+pub(super) struct Limits {
+    /// The most tokens, thinking among them.
+    pub(super) max_tokens: u32,
+    /// The key `thinking`; `None` when it does not think.
+    pub(super) thinking: Option<Value>,
+    /// The key `effort` of `output_config`, for models that choose themselves how much they think.
+    pub(super) effort: Option<&'static str>,
+}
+
+/// Returns what limits a reply of the model that `entry` tells of.
+pub(super) fn limits(entry: Option<&CatalogEntry>, options: &Options) -> Limits {
+    let most = entry.and_then(|entry| entry.max_output_tokens);
+    let max_tokens = options.max_tokens.unwrap_or_else(|| most.map_or(MAX_TOKENS, |most| most.min(MAX_TOKENS)));
+    let wanted = options.thinking.as_ref().and_then(|thinking| Some((thinking.effort()?, thinking.budget()?)));
+    let Some((effort, budget)) = wanted else { return Limits { max_tokens, thinking: None, effort: None } };
+    if entry.and_then(|entry| entry.has(Feature::AdaptiveThinking)).unwrap_or(false) {
+        let effort = match effort {
+            "high" => "high",
+            "medium" => "medium",
+            _ => "low",
+        };
+        return Limits { max_tokens, thinking: Some(json!({"type": "adaptive"})), effort: Some(effort) };
+    }
+    let budget = budget.max(BUDGET_TOKENS_MIN);
+    // The limit covers thinking too, and must be greater than its budget.
+    let max_tokens = match max_tokens <= budget {
+        true => max_tokens.saturating_add(budget).min(most.unwrap_or(u32::MAX)),
+        false => max_tokens,
+    };
+    let budget = budget.min(max_tokens.saturating_sub(1));
+    Limits { max_tokens, thinking: Some(json!({"type": "enabled", "budget_tokens": budget})), effort: None }
+}
+
+/// Whether the head of a request is marked for the provider's cache: it will be sent again in a tool loop or a
+/// conversation, or the author asks for it. Elsewhere the dearer writing to the cache would be for nothing.
+pub(super) fn marks(request: &Request) -> bool {
+    let conversation = request.messages.iter().any(|message| message.role == Role::Assistant);
+    request.options.cache.unwrap_or(!request.tools.is_empty() || conversation)
+}
+
+/// Marks the last block of the last message: the next turn reads all before it from the cache.
+fn mark_end(messages: &mut [Value]) {
+    let Some(content) = messages.last_mut().map(|message| &mut message["content"]) else { return };
+    if let Some(text) = content.as_str() {
+        *content = json!([{"type": "text", "text": text}]);
+    }
+    let last = content.as_array_mut().and_then(|blocks| blocks.last_mut());
+    if let Some(block) = last.filter(|block| block["type"] != "thinking" && block["type"] != "redacted_thinking") {
+        block["cache_control"] = json!({"type": "ephemeral"});
     }
 }
 
@@ -132,16 +150,21 @@ impl Llm for Anthropic {
     }
 
     fn wire(&self, request: &Request) -> Value {
+        let marked = marks(request);
         let mut body = Map::new();
         body.insert("model".into(), json!(request.model));
         if let Some(system) = request.system.as_ref().filter(|system| !system.is_empty()) {
-            let cached = request.options.cache == Some(true);
             let cached_form = || json!([{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]);
-            body.insert("system".into(), if cached { cached_form() } else { json!(system) });
+            body.insert("system".into(), if marked { cached_form() } else { json!(system) });
         }
-        body.insert("messages".into(), json!(messages(&request.messages)));
+        let mut messages = messages(&request.messages);
+        if marked {
+            mark_end(&mut messages);
+        }
+        body.insert("messages".into(), json!(messages));
         if !request.tools.is_empty() {
-            body.insert("tools".into(), tools(&request.tools));
+            let strict = self.capabilities(&request.model).json_schema;
+            body.insert("tools".into(), tools(&request.tools, strict));
             if let Some(choice) = tool_choice(request) {
                 body.insert("tool_choice".into(), choice);
             }
@@ -151,7 +174,11 @@ impl Llm for Anthropic {
         if let Some(schema) = native.and_then(|output| structured::strict(&output.schema, &SchemaDialect::ANTHROPIC)) {
             output_config.insert("format".into(), json!({"type": "json_schema", "schema": schema}));
         }
-        let thinks = self.put_limits(&mut body, &mut output_config, request);
+        let limits = limits(self.entry(&request.model), &request.options);
+        let thinks = limits.thinking.is_some();
+        body.insert("max_tokens".into(), json!(limits.max_tokens));
+        body.extend(limits.thinking.map(|thinking| ("thinking".to_string(), thinking)));
+        output_config.extend(limits.effort.map(|effort| ("effort".to_string(), json!(effort))));
         if !output_config.is_empty() {
             body.insert("output_config".into(), Value::Object(output_config));
         }
@@ -171,13 +198,42 @@ impl Llm for Anthropic {
         }
         Value::Object(body)
     }
+
+    async fn models(&self) -> Result<Vec<String>, LlmError> {
+        let path = self.path.strip_suffix("messages").unwrap_or(self.path);
+        let body = self.http.get(&format!("{path}models?limit=1000")).await?;
+        let listed = body["data"].as_array().into_iter().flatten().filter_map(|model| model["id"].as_str());
+        Ok(listed.map(str::to_string).collect())
+    }
 }
 
-/// The wire form of tools.
-pub(crate) fn tools(specs: &[ToolSpec]) -> Value {
-    let tool =
-        |spec: &ToolSpec| json!({"name": spec.name, "description": spec.description, "input_schema": spec.parameters});
+/// The most tools that are sent strictly: all of a request become one grammar, which must not grow too large.
+const STRICT_TOOLS_MAX: usize = 8;
+/// The most optional parameters that strict tools may have together.
+const STRICT_OPTIONAL_MAX: usize = 24;
+/// The most bytes of schemas that are sent strictly.
+const STRICT_BYTES_MAX: usize = 8 * 1024;
+
+/// The wire form of tools; strict where `strict` is wanted, the dialect can say the parameters, and all are few.
+pub(crate) fn tools(specs: &[ToolSpec], strict: bool) -> Value {
+    let strict = strict && is_small(specs);
+    let tool = |spec: &ToolSpec| {
+        let mut tool = json!({"name": spec.name, "description": spec.description, "input_schema": spec.parameters});
+        let sayable = strict && !structured::is_wrapped(&spec.parameters);
+        let dialect = || structured::strict(&spec.parameters, &SchemaDialect::ANTHROPIC);
+        if let Some(parameters) = sayable.then(dialect).flatten() {
+            tool["input_schema"] = parameters;
+            tool["strict"] = json!(true);
+        }
+        tool
+    };
     specs.iter().map(tool).collect()
+}
+
+fn is_small(specs: &[ToolSpec]) -> bool {
+    let bytes: usize = specs.iter().map(|spec| spec.parameters.to_string().len()).sum();
+    let optional: usize = specs.iter().map(|spec| structured::optional_members(&spec.parameters)).sum();
+    specs.len() <= STRICT_TOOLS_MAX && optional <= STRICT_OPTIONAL_MAX && bytes <= STRICT_BYTES_MAX
 }
 
 fn tool_choice(request: &Request) -> Option<Value> {
@@ -244,9 +300,10 @@ fn block(part: &Part) -> Option<Value> {
             }
             block
         }
-        // Thoughts of another provider have no signature, and are refused.
+        // Thoughts of another provider have no signature, or a tagged one, and are refused.
         Part::Thinking { text, signature } => match signature.as_deref()?.split_once(REDACTED_PREFIX) {
             Some(("", data)) => json!({"type": "redacted_thinking", "data": data}),
+            _ if signature.as_deref()?.contains(':') => return None,
             _ => json!({"type": "thinking", "thinking": text, "signature": signature}),
         },
     })
@@ -447,7 +504,8 @@ impl Assembly {
         if !self.done && self.stop.is_none() {
             return Err(http.error(LlmErrorKind::Transport, "ended its stream in the middle of the reply"));
         }
-        let parts: Vec<Part> = self.blocks.into_iter().filter_map(Block::into_part).collect();
+        let mut parts: Vec<Part> = self.blocks.into_iter().filter_map(Block::into_part).collect();
+        structured::settle_arguments(&request.tools, &mut parts);
         let calls = parts.iter().any(|part| matches!(part, Part::ToolCall { .. }));
         let finish = match self.stop.as_deref() {
             Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
@@ -517,8 +575,8 @@ mod tests {
                 r#"{"model":"m","system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}],"#,
                 r#""messages":[{"role":"user","content":[{"type":"text","text":"Weather?"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},"#,
                 r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"sig"},{"type":"tool_use","id":"c1","name":"get_forecast","input":{"city":"Bern"}},{"type":"tool_use","id":"c2","name":"now","input":{}}]},"#,
-                r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"sunny"},{"type":"tool_result","tool_use_id":"c2","content":"no clock","is_error":true},{"type":"text","text":"Go on"}]}],"#,
-                r#""tools":[{"name":"get_forecast","description":"Forecast","input_schema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}],"#,
+                r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"sunny"},{"type":"tool_result","tool_use_id":"c2","content":"no clock","is_error":true},{"type":"text","text":"Go on","cache_control":{"type":"ephemeral"}}]}],"#,
+                r#""tools":[{"name":"get_forecast","description":"Forecast","input_schema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false},"strict":true}],"#,
                 r#""tool_choice":{"type":"any","disable_parallel_tool_use":true},"max_tokens":100,"#,
                 r#""output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"value":{"type":"array","items":{"type":"integer"}}},"required":["value"],"additionalProperties":false}}},"#,
                 r#""temperature":0.5,"top_p":0.9,"top_k":7,"stop_sequences":["END"],"stream":true}"#,
@@ -564,7 +622,7 @@ mod tests {
         };
         assert_eq!(block(Some("redacted_thinking:xyz")), Some(json!({"type": "redacted_thinking", "data": "xyz"})));
         assert_eq!(block(Some("sig")), Some(json!({"type": "thinking", "thinking": "hm", "signature": "sig"})));
-        assert_eq!(block(None), None);
+        assert_eq!((block(None), block(Some("gemini:c2ln"))), (None, None));
     }
 
     fn whole_body() -> Value {

@@ -12,6 +12,8 @@ use super::reply::Usage;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Catalog {
     models: IndexMap<String, CatalogEntry>,
+    /// The kind of each provider, under which a model of it is known too.
+    kinds: IndexMap<String, String>,
 }
 
 /// What is known of one model; `None` is unknown. The keys of `models.catalog.<model>` (language.md 11).
@@ -30,6 +32,15 @@ pub struct CatalogEntry {
     /// US dollars for a million tokens written to the cache; the input price when unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_usd_per_mtok: Option<f64>,
+    /// US dollars for a million tokens of thinking; the output price when unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking_usd_per_mtok: Option<f64>,
+    /// How able it is, on the author's scale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ability: Option<f64>,
+    /// How quickly it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_second: Option<f64>,
     /// What it was trained up to, as the author wrote it (`2025-01-01`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub knowledge_cutoff: Option<String>,
@@ -58,6 +69,8 @@ pub enum Feature {
     Thinking,
     /// Chooses itself how much it thinks, under an effort instead of a budget of tokens.
     AdaptiveThinking,
+    /// Makes vectors of texts, and no replies.
+    Embedding,
 }
 
 impl Feature {
@@ -68,6 +81,7 @@ impl Feature {
         ("images", Feature::Images),
         ("thinking", Feature::Thinking),
         ("adaptive_thinking", Feature::AdaptiveThinking),
+        ("embedding", Feature::Embedding),
     ];
 
     /// The feature of that name.
@@ -88,12 +102,25 @@ impl Catalog {
                 entry.fill_from(known);
             }
         }
-        Catalog { models }
+        Catalog { models, kinds: IndexMap::new() }
+    }
+
+    /// The catalog of a project whose providers are of these kinds: a model of `work` of kind `openai` is known as
+    /// OpenAI's too.
+    pub fn with_kinds(self, kinds: IndexMap<String, String>) -> Catalog {
+        Catalog { kinds, ..self }
     }
 
     /// What is known of `model` (`provider/id`); a dated id (`gpt-4.1-2025-04-14`) is found under its undated one.
     pub fn get(&self, model: &str) -> Option<&CatalogEntry> {
-        find(&self.models, model).or_else(|| find(&BUILT_IN, model))
+        let known = |model: &str| find(&self.models, model).or_else(|| find(&BUILT_IN, model));
+        known(model).or_else(|| {
+            let (provider, id) = model.split_once('/')?;
+            let kind = self.kinds.get(provider).map_or(provider, String::as_str);
+            let of_kind = if kind == provider { None } else { known(&format!("{kind}/{id}")) };
+            let by_maker = || known(&super::bedrock::by_maker(id)?);
+            of_kind.or_else(|| if kind == "bedrock" { by_maker() } else { None })
+        })
     }
 
     /// Returns the US dollars that `usage` of `model` costs; `None` when a price is unknown.
@@ -103,10 +130,12 @@ impl Catalog {
         let cached = usage.cached_input_tokens.min(usage.input_tokens);
         let written = usage.cache_write_tokens.min(usage.input_tokens - cached);
         let plain = usage.input_tokens - cached - written;
+        let thinking = usage.thinking_tokens.min(usage.output_tokens);
         let usd = plain as f64 * input
             + cached as f64 * entry.cached_input_usd_per_mtok.unwrap_or(input)
             + written as f64 * entry.cache_write_usd_per_mtok.unwrap_or(input)
-            + usage.output_tokens as f64 * output;
+            + (usage.output_tokens - thinking) as f64 * output
+            + thinking as f64 * entry.thinking_usd_per_mtok.unwrap_or(output);
         Some(usd / 1_000_000.0)
     }
 
@@ -124,6 +153,9 @@ impl CatalogEntry {
         self.output_usd_per_mtok = self.output_usd_per_mtok.or(known.output_usd_per_mtok);
         self.cached_input_usd_per_mtok = self.cached_input_usd_per_mtok.or(known.cached_input_usd_per_mtok);
         self.cache_write_usd_per_mtok = self.cache_write_usd_per_mtok.or(known.cache_write_usd_per_mtok);
+        self.thinking_usd_per_mtok = self.thinking_usd_per_mtok.or(known.thinking_usd_per_mtok);
+        self.ability = self.ability.or(known.ability);
+        self.tokens_per_second = self.tokens_per_second.or(known.tokens_per_second);
         self.knowledge_cutoff = self.knowledge_cutoff.take().or(known.knowledge_cutoff);
         self.context_tokens = self.context_tokens.or(known.context_tokens);
         self.max_output_tokens = self.max_output_tokens.or(known.max_output_tokens);

@@ -5,8 +5,8 @@ use std::future::Future;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, ClientBuilder, Response, StatusCode, Url};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, ClientBuilder, Method, Response, StatusCode, Url};
 use serde_json::Value;
 
 use super::error::{LlmError, LlmErrorKind};
@@ -17,9 +17,14 @@ use super::sse::{SseDecoder, SseEvent};
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(600);
 const READ_TIMEOUT: Duration = Duration::from_secs(300);
+/// How long a list of models may take.
+const LIST_TIMEOUT: Duration = Duration::from_secs(15);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much of a provider's own words an error message shows.
 const WORDS_CHARS_MAX: usize = 400;
+
+/// The headers that carry a key, at one provider or another.
+const KEY_HEADERS: &[&str] = &["api-key", "authorization", "x-api-key", "x-goog-api-key"];
 
 /// Begins a client: the only place that does, because a client cannot be made before the TLS provider is installed.
 ///
@@ -83,19 +88,29 @@ impl Http {
         }
         let mut secrets: Vec<Secret> = config.api_key.iter().chain(config.headers.values()).cloned().collect();
         secrets.extend(base.password().map(Secret::new));
-        let has_key =
-            config.api_key.is_some() || ["authorization", "x-api-key"].iter().any(|key| headers.contains_key(*key));
+        let has_key = config.api_key.is_some() || KEY_HEADERS.iter().any(|key| headers.contains_key(*key));
         Ok(Http {
             name: name.to_string(),
             base,
             headers,
-            key_missing: (!has_key).then_some(key_variable),
+            key_missing: (!has_key && !key_variable.is_empty()).then_some(key_variable),
             default_base: config.base_url.is_none(),
             secrets,
             timeout: config.timeout.unwrap_or(CALL_TIMEOUT),
             read_timeout: config.read_timeout.unwrap_or(READ_TIMEOUT),
             client: OnceLock::new(),
         })
+    }
+
+    /// The base URL.
+    pub(crate) fn base(&self) -> &Url {
+        &self.base
+    }
+
+    /// Hides further secrets in messages.
+    pub(crate) fn hiding<'s>(mut self, secrets: impl IntoIterator<Item = &'s Secret>) -> Http {
+        self.secrets.extend(secrets.into_iter().cloned());
+        self
     }
 
     /// Whether the base URL's path ends with `segment`.
@@ -125,6 +140,36 @@ impl Http {
 
     /// Posts `body` and returns the answer when its status is a success.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Answer<'_>, LlmError> {
+        let bytes = serde_json::to_vec(body).unwrap_or_default();
+        self.send(Method::POST, &self.url(path), HeaderMap::new(), Some(bytes)).await
+    }
+
+    /// Reads what is at `path` as JSON.
+    pub(crate) async fn get(&self, path: &str) -> Result<Value, LlmError> {
+        let url = self.url(path);
+        let asked = async { self.send(Method::GET, &url, HeaderMap::new(), None).await?.json().await };
+        self.within(Some(LIST_TIMEOUT), asked).await
+    }
+
+    /// The address of `path`, which may have a query, under the base URL.
+    pub(crate) fn url(&self, path: &str) -> Url {
+        let mut url = self.base.clone();
+        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        url.set_path(&format!("{}{path}", self.base.path().trim_end_matches('/')));
+        if query.is_some() {
+            url.set_query(query);
+        }
+        url
+    }
+
+    /// Sends a request with further headers and returns the answer when its status is a success; a body is JSON.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        further: HeaderMap,
+        body: Option<Vec<u8>>,
+    ) -> Result<Answer<'_>, LlmError> {
         if let Some(variable) = self.key_missing.filter(|_| self.default_base) {
             let advice = format!("has no key: set `{variable}`, or `base_url` to a server that needs none");
             return Err(self.error(LlmErrorKind::Auth, &advice));
@@ -133,9 +178,11 @@ impl Http {
             Ok(client) => client,
             Err(message) => return Err(self.error(LlmErrorKind::Protocol, message)),
         };
-        let mut url = self.base.clone();
-        url.set_path(&format!("{}{path}", self.base.path().trim_end_matches('/')));
-        let response = client.post(url).headers(self.headers.clone()).json(body).send().await;
+        let mut request = client.request(method, url.clone()).headers(self.headers.clone()).headers(further);
+        if let Some(body) = body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body);
+        }
+        let response = request.send().await;
         let answer = Answer { http: self, response: response.map_err(|error| self.transport(&error))? };
         if answer.response.status().is_success() { Ok(answer) } else { Err(answer.into_error().await) }
     }
@@ -208,8 +255,13 @@ pub(crate) struct Answer<'a> {
 impl Answer<'_> {
     /// Whether the body is a stream of events.
     pub(crate) fn is_event_stream(&self) -> bool {
-        let content_type = self.response.headers().get(reqwest::header::CONTENT_TYPE);
-        content_type.and_then(|value| value.to_str().ok()).is_some_and(|value| value.starts_with("text/event-stream"))
+        self.is("text/event-stream")
+    }
+
+    /// Whether the body is of this media type.
+    pub(crate) fn is(&self, media_type: &str) -> bool {
+        let content_type = self.response.headers().get(CONTENT_TYPE);
+        content_type.and_then(|value| value.to_str().ok()).is_some_and(|value| value.starts_with(media_type))
     }
 
     /// Reads the whole body as JSON.
@@ -223,20 +275,59 @@ impl Answer<'_> {
     }
 
     /// Reads the stream, handing each event to `each` until it says `true` (done) or the stream ends.
-    pub(crate) async fn events(
-        mut self,
-        mut each: impl FnMut(SseEvent) -> Result<bool, LlmError>,
-    ) -> Result<(), LlmError> {
+    pub(crate) async fn events(self, mut each: impl FnMut(SseEvent) -> Result<bool, LlmError>) -> Result<(), LlmError> {
+        let http = self.http;
         let mut decoder = SseDecoder::default();
-        while let Some(bytes) = self.chunk().await? {
-            let events = decoder.feed(&bytes).map_err(|_| self.too_large())?;
-            for event in events {
-                if each(event)? {
-                    return Ok(());
+        let mut done = false;
+        self.pieces(|bytes| {
+            for event in decoder.feed(bytes).map_err(|_| too_large(http))? {
+                done = each(event)?;
+                if done {
+                    break;
                 }
             }
+            Ok(done)
+        })
+        .await?;
+        if done { Ok(()) } else { decoder.finish().map_or(Ok(false), each).map(|_| ()) }
+    }
+
+    /// Reads the stream of JSON lines, handing each to `each` until it says `true` (done) or the stream ends.
+    pub(crate) async fn lines(self, mut each: impl FnMut(&str) -> Result<bool, LlmError>) -> Result<(), LlmError> {
+        let http = self.http;
+        let mut line: Vec<u8> = Vec::new();
+        let mut done = false;
+        self.pieces(|bytes| {
+            let mut rest = bytes;
+            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                line.extend_from_slice(&rest[..end]);
+                rest = &rest[end + 1..];
+                let text = String::from_utf8_lossy(&line).into_owned();
+                line.clear();
+                done = !text.trim().is_empty() && each(&text)?;
+                if done {
+                    return Ok(true);
+                }
+            }
+            line.extend_from_slice(rest);
+            if line.len() > REPLY_BYTES_MAX { Err(too_large(http)) } else { Ok(false) }
+        })
+        .await?;
+        let text = String::from_utf8_lossy(&line).into_owned();
+        if done || text.trim().is_empty() { Ok(()) } else { each(&text).map(|_| ()) }
+    }
+
+    /// Reads the body piece by piece, as it comes, until `each` says `true` (done) or it ends.
+    pub(crate) async fn pieces(
+        mut self,
+        mut each: impl FnMut(&[u8]) -> Result<bool, LlmError>,
+    ) -> Result<(), LlmError> {
+        while let Some(bytes) = self.chunk().await? {
+            if each(&bytes)? {
+                break;
+            }
         }
-        decoder.finish().map_or(Ok(false), each).map(|_| ())
+        Ok(())
     }
 
     async fn bytes(&mut self) -> Result<Vec<u8>, LlmError> {
@@ -261,7 +352,7 @@ impl Answer<'_> {
     /// Words for an answer whose status is no success.
     async fn into_error(mut self) -> LlmError {
         let status = self.response.status();
-        let retry_after = retry_after(self.response.headers());
+        let asked = retry_after(self.response.headers());
         let location =
             self.response.headers().get("location").and_then(|value| value.to_str().ok().map(str::to_string));
         let body = self.bytes().await.unwrap_or_default();
@@ -269,6 +360,7 @@ impl Answer<'_> {
             Some(location) if status.is_redirection() => format!("moved to {location}; set `base_url` to it"),
             _ => words_of(&body),
         };
+        let retry_after = asked.or_else(|| retry_delay(&body));
         let kind = LlmError::kind_of_status(status.as_u16());
         let text = format!(
             "answered {}{}{words}",
@@ -315,6 +407,14 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let date = |name: &str| text(name).and_then(|value| jiff::fmt::rfc2822::parse(value).ok());
     let wait = date("retry-after")?.timestamp().duration_since(date("date")?.timestamp());
     Some(Duration::try_from(wait).unwrap_or(Duration::ZERO))
+}
+
+/// Reads the wait that Google's services put into the body: `{"error": {"details": [{"retryDelay": "37s"}]}}`.
+fn retry_delay(body: &[u8]) -> Option<Duration> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let details = body.pointer("/error/details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
 }
 
 /// The causes of an error from the outside in, without URLs.

@@ -5,18 +5,27 @@
 //! what a reply *means* (validation, rules, feedback) is the caller's.
 
 mod anthropic;
+mod assembly;
+mod bedrock;
 mod catalog;
+mod embed;
 mod error;
+mod eventstream;
+mod gemini;
 mod http;
+mod ollama;
 mod openai;
+mod openapi;
 mod options;
 mod provider;
 mod reply;
 mod request;
+mod responses;
 mod retry;
 mod script;
 mod scripted;
 mod secret;
+mod sigv4;
 mod sse;
 
 #[cfg(test)]
@@ -26,10 +35,11 @@ pub mod parse;
 pub mod structured;
 
 pub use catalog::{Catalog, CatalogEntry, Feature};
+pub use embed::Embeddings;
 pub use error::{LlmError, LlmErrorKind};
 pub use http::client_builder;
 pub use options::{Options, Thinking, ToolChoice};
-pub use provider::{BuildProvider, Capabilities, Environment, Llm, ProviderConfig, ProviderKind};
+pub use provider::{BuildProvider, Capabilities, Environment, Llm, ProviderConfig, ProviderKind, Rate};
 pub use reply::{Delta, DeltaSink, Finish, NoSink, Reply, Usage};
 pub use request::{ImageSource, Message, OutputMode, OutputSchema, Part, Request, Role, ToolSpec};
 pub use retry::{RetryPolicy, call_with_retries};
@@ -43,7 +53,8 @@ use indexmap::IndexMap;
 use serde_json::{Value, json};
 
 /// Every provider kind, in alphabetical order: the one line to add for a new one.
-pub const PROVIDERS: &[ProviderKind] = &[anthropic::KIND, openai::KIND, scripted::KIND];
+pub const PROVIDERS: &[ProviderKind] =
+    &[anthropic::KIND, bedrock::KIND, gemini::KIND, ollama::KIND, openai::KIND, scripted::KIND];
 
 /// Builds the provider `name` from its configuration; the client behind it is made at its first call.
 ///
@@ -58,19 +69,26 @@ pub fn build(name: &str, config: &ProviderConfig, catalog: Arc<Catalog>) -> Resu
 
 /// The providers that exist without any configuration, from the environment that the caller hands in.
 ///
-/// `env` answers the value of a variable: `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`.
-/// Both providers are always listed (without a key too: a local server may need none).
+/// `env` answers the value of a variable: `OPENAI_API_KEY`, `OPENAI_BASE_URL` and the like ([`ProviderKind::environment`]).
+/// All of them are always listed (without a key too: a local server may need none).
 pub fn default_providers(env: &dyn Fn(&str) -> Option<String>) -> IndexMap<String, ProviderConfig> {
     PROVIDERS
         .iter()
         .filter_map(|kind| {
             let variables = kind.environment?;
-            let config = ProviderConfig {
+            let text = |name: &str| env(name).filter(|text| !text.trim().is_empty());
+            let mut config = ProviderConfig {
                 kind: kind.name.to_string(),
-                base_url: env(variables.base_url).filter(|url| !url.trim().is_empty()),
-                api_key: env(variables.api_key).filter(|key| !key.trim().is_empty()).map(Secret::new),
+                base_url: text(variables.base_url),
+                api_key: text(variables.api_key).map(Secret::new),
                 ..ProviderConfig::default()
             };
+            if kind.name == bedrock::KIND.name {
+                config.region = text("AWS_REGION").or_else(|| text("AWS_DEFAULT_REGION"));
+                config.access_key_id = text("AWS_ACCESS_KEY_ID").map(Secret::new);
+                config.secret_access_key = text("AWS_SECRET_ACCESS_KEY").map(Secret::new);
+                config.session_token = text("AWS_SESSION_TOKEN").map(Secret::new);
+            }
             Some((kind.name.to_string(), config))
         })
         .collect()
@@ -85,8 +103,8 @@ pub fn tool_wire(form: &str, tools: &[ToolSpec]) -> Option<Value> {
         |key: &str, tool: &ToolSpec| json!({"name": tool.name, "description": tool.description, key: tool.parameters});
     match form {
         "openai" => Some(openai::tools(tools)),
-        "anthropic" => Some(anthropic::tools(tools)),
-        "gemini" => Some(tools.iter().map(|tool| with("parameters", tool)).collect()),
+        "anthropic" => Some(anthropic::tools(tools, true)),
+        "gemini" => Some(gemini::tools(tools)),
         "mcp" => Some(tools.iter().map(|tool| with("inputSchema", tool)).collect()),
         _ => None,
     }
@@ -99,7 +117,7 @@ mod tests {
     #[test]
     fn kinds_are_sorted_and_described() {
         let names: Vec<_> = PROVIDERS.iter().map(|kind| kind.name).collect();
-        assert_eq!(names, ["anthropic", "openai", "scripted"]);
+        assert_eq!(names, ["anthropic", "bedrock", "gemini", "ollama", "openai", "scripted"]);
         assert!(PROVIDERS.iter().all(|kind| !kind.summary.is_empty()));
     }
 
@@ -107,7 +125,7 @@ mod tests {
     fn an_unknown_kind_is_refused_with_the_known_ones() {
         let config = ProviderConfig { kind: "opnai".into(), ..ProviderConfig::default() };
         let error = build("main", &config, Arc::default()).err();
-        let expected = "unknown provider kind `opnai` of `main`; known: `anthropic`, `openai`, `scripted`";
+        let expected = "unknown provider kind `opnai` of `main`; known: `anthropic`, `bedrock`, `gemini`, `ollama`, `openai`, `scripted`";
         assert_eq!(error.as_deref(), Some(expected));
         let config = ProviderConfig { kind: "scripted".into(), ..ProviderConfig::default() };
         assert_eq!(
@@ -146,7 +164,7 @@ mod tests {
             [
                 r#"[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"}}}]"#,
                 r#"[{"name":"f","description":"d","input_schema":{"type":"object"}}]"#,
-                r#"[{"name":"f","description":"d","parameters":{"type":"object"}}]"#,
+                r#"[{"name":"f","description":"d"}]"#,
                 r#"[{"name":"f","description":"d","inputSchema":{"type":"object"}}]"#,
             ]
         );

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
+use super::assembly::own_call_id;
 use super::catalog::{Catalog, CatalogEntry, Feature};
+use super::embed::Embeddings;
 use super::error::{LlmError, LlmErrorKind};
 use super::http::{Http, too_large, words_of};
 use super::options::{Thinking, ToolChoice};
@@ -17,6 +19,7 @@ use super::parse::REPLY_BYTES_MAX;
 use super::provider::{Capabilities, Environment, Llm, ProviderConfig, ProviderKind};
 use super::reply::{Delta, DeltaSink, Finish, Reply, Usage};
 use super::request::{ImageSource, Message, OutputMode, Part, Request, Role, ToolSpec, text_of};
+use super::responses;
 use super::structured::{self, SchemaDialect};
 
 /// The line of [`PROVIDERS`](super::PROVIDERS).
@@ -61,8 +64,12 @@ pub(crate) struct OpenAi {
     http: Http,
     catalog: Arc<Catalog>,
     dialect: &'static Dialect,
-    /// Whether the address is the author's, not the dialect's.
+    /// Whether the address is of a server that only resembles OpenAI.
     elsewhere: bool,
+    /// The version in addresses, for Azure's form of them.
+    azure: Option<String>,
+    /// Whether it is spoken to in the responses API.
+    responses: bool,
 }
 
 impl OpenAi {
@@ -72,9 +79,46 @@ impl OpenAi {
         catalog: Arc<Catalog>,
         dialect: &'static Dialect,
     ) -> Result<OpenAi, String> {
-        let authorization = config.api_key.iter().map(|key| ("authorization", format!("Bearer {}", key.expose())));
-        let http = Http::new(name, dialect.base_url, dialect.key_variable, authorization.collect(), config)?;
-        Ok(OpenAi { name: name.to_string(), http, catalog, dialect, elsewhere: config.base_url.is_some() })
+        let azure = config.api_version.clone().filter(|version| !version.is_empty());
+        let mut own: Vec<(&str, String)> = Vec::new();
+        own.extend(config.api_key.iter().map(|key| match azure {
+            Some(_) => ("api-key", key.expose().to_string()),
+            None => ("authorization", format!("Bearer {}", key.expose())),
+        }));
+        own.extend(config.organization.iter().map(|name| ("openai-organization", name.clone())));
+        let responses = match config.api.as_deref() {
+            None | Some("chat") => false,
+            Some("responses") => true,
+            Some(other) => return Err(format!("`api: {other}` of provider `{name}`; expected `chat` or `responses`")),
+        };
+        let mut config = config.clone();
+        if azure.is_some() {
+            let Some(url) = &config.base_url else {
+                return Err(format!(
+                    "provider `{name}` has an `api_version`, and no `base_url` such as `https://NAME.openai.azure.com`"
+                ));
+            };
+            let url = url.trim_end_matches('/');
+            config.base_url = Some(url.strip_suffix("/openai").unwrap_or(url).to_string());
+        }
+        let http = Http::new(name, dialect.base_url, dialect.key_variable, own, &config)?;
+        let address = http.base().as_str();
+        let elsewhere =
+            azure.is_none() && !address.starts_with(dialect.base_url) && !address.contains(".openai.azure.com");
+        Ok(OpenAi { name: name.to_string(), http, catalog, dialect, elsewhere, azure, responses })
+    }
+
+    /// The path of `verb`. In Azure's form a model is a deployment, named in the address.
+    fn path(&self, model: &str, verb: &str) -> String {
+        match &self.azure {
+            None => format!("/{verb}"),
+            Some(version) if verb == "responses" => format!("/openai/responses?api-version={version}"),
+            Some(version) => format!("/openai/deployments/{model}/{verb}?api-version={version}"),
+        }
+    }
+
+    fn thinks(&self, model: &str) -> bool {
+        self.entry(model).and_then(|entry| entry.has(Feature::Thinking)).unwrap_or(false)
     }
 
     fn entry(&self, model: &str) -> Option<&CatalogEntry> {
@@ -83,7 +127,11 @@ impl OpenAi {
     }
 
     async fn exchange(&self, request: &Request, sink: &dyn DeltaSink) -> Result<Reply, LlmError> {
-        let answer = self.http.post("/chat/completions", &self.wire(request)).await?;
+        let verb = if self.responses { "responses" } else { "chat/completions" };
+        let answer = self.http.post(&self.path(&request.model, verb), &self.wire(request)).await?;
+        if self.responses {
+            return responses::read(&self.http, answer, request, sink).await;
+        }
         if !answer.is_event_stream() {
             // Some servers answer whole although a stream was asked for.
             let reply = whole_reply(&self.http, request, &answer.json().await?)?;
@@ -118,12 +166,16 @@ impl Llm for OpenAi {
     }
 
     fn wire(&self, request: &Request) -> Value {
-        let thinks = self.entry(&request.model).and_then(|entry| entry.has(Feature::Thinking)).unwrap_or(false);
+        let thinks = self.thinks(&request.model);
+        if self.responses {
+            return responses::wire(request, thinks);
+        }
         let mut body = Map::new();
         body.insert("model".into(), json!(request.model));
         body.insert("messages".into(), json!(messages(request)));
         if !request.tools.is_empty() {
-            body.insert("tools".into(), tools(&request.tools));
+            let form = if self.elsewhere { plain_tools } else { tools };
+            body.insert("tools".into(), form(&request.tools));
             if let Some(choice) = &request.options.tool_choice {
                 body.insert("tool_choice".into(), tool_choice(choice));
             }
@@ -150,6 +202,21 @@ impl Llm for OpenAi {
         }
         Value::Object(body)
     }
+
+    async fn embed(&self, model: &str, texts: &[String]) -> Result<Embeddings, LlmError> {
+        let body = json!({"model": model, "input": texts, "encoding_format": "float"});
+        let asked = async {
+            let answer = self.http.post(&self.path(model, "embeddings"), &body).await?.json().await?;
+            Embeddings::read(&self.http, &answer, "/data", "/embedding", Some("/usage/prompt_tokens"), texts.len())
+        };
+        self.http.within(None, asked).await
+    }
+
+    async fn models(&self) -> Result<Vec<String>, LlmError> {
+        let body = self.http.get("/models").await?;
+        let listed = body["data"].as_array().into_iter().flatten().filter_map(|model| model["id"].as_str());
+        Ok(listed.map(str::to_string).collect())
+    }
 }
 
 fn put(body: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
@@ -158,13 +225,27 @@ fn put(body: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>
     }
 }
 
-/// The wire form of tools.
+/// The wire form of tools: strict where the dialect can say the parameters, else as they are.
 pub(crate) fn tools(specs: &[ToolSpec]) -> Value {
-    let tool = |spec: &ToolSpec| {
-        let function = json!({"name": spec.name, "description": spec.description, "parameters": spec.parameters});
-        json!({"type": "function", "function": function})
-    };
-    specs.iter().map(tool).collect()
+    specs.iter().map(|spec| json!({"type": "function", "function": function(spec)})).collect()
+}
+
+/// One tool; without `strict`, which compatible servers need not know, where the parameters cannot be said strictly.
+pub(super) fn function(spec: &ToolSpec) -> Value {
+    let mut function = json!({"name": spec.name, "description": spec.description, "parameters": spec.parameters});
+    let sayable = !structured::is_wrapped(&spec.parameters);
+    if let Some(parameters) = structured::strict(&spec.parameters, &SchemaDialect::OPENAI).filter(|_| sayable) {
+        function["parameters"] = parameters;
+        function["strict"] = json!(true);
+    }
+    function
+}
+
+/// The wire form of tools for servers that only resemble OpenAI's.
+pub(super) fn plain_tools(specs: &[ToolSpec]) -> Value {
+    let plain =
+        |spec: &ToolSpec| json!({"name": spec.name, "description": spec.description, "parameters": spec.parameters});
+    specs.iter().map(|spec| json!({"type": "function", "function": plain(spec)})).collect()
 }
 
 fn tool_choice(choice: &ToolChoice) -> Value {
@@ -176,17 +257,21 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-/// Strict where the dialect can say the schema; else the schema as it is, which the server then only aims at.
 fn response_format(name: &str, schema: &Value) -> Value {
+    json!({"type": "json_schema", "json_schema": json_schema(name, schema)})
+}
+
+/// Strict where the dialect can say the schema; else the schema as it is, which the server then only aims at.
+pub(super) fn json_schema(name: &str, schema: &Value) -> Value {
     let (schema, strict) = match structured::strict(schema, &SchemaDialect::OPENAI) {
         Some(strict) => (strict, true),
         None => (structured::enveloped(schema), false),
     };
-    json!({"type": "json_schema", "json_schema": {"name": schema_name(name), "strict": strict, "schema": schema}})
+    json!({"name": schema_name(name), "strict": strict, "schema": schema})
 }
 
 /// A type's name as the wire allows it: `[A-Za-z0-9_-]{1,64}`.
-fn schema_name(name: &str) -> String {
+pub(super) fn schema_name(name: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = name.chars().map(allowed).take(64).collect();
     if name.is_empty() { "output".to_string() } else { name }
@@ -419,11 +504,12 @@ impl Assembly {
             parts.push(Part::Text { text: self.text });
         }
         let calls = self.calls.into_iter().enumerate().map(|(index, call)| Part::ToolCall {
-            id: if call.id.is_empty() { format!("call_{}_{}", request.turn, index + 1) } else { call.id },
+            id: if call.id.is_empty() { own_call_id(request.turn, index) } else { call.id },
             name: call.name,
             arguments: super::reply::read_arguments(&call.arguments),
         });
         parts.extend(calls);
+        structured::settle_arguments(&request.tools, &mut parts);
         Ok(Reply { parts, finish, usage: self.usage, model: self.model.unwrap_or_else(|| request.model.clone()) })
     }
 }
@@ -505,7 +591,7 @@ mod tests {
                 r#"{"id":"c2","type":"function","function":{"name":"now","arguments":"{}"}}]},"#,
                 r#"{"role":"tool","tool_call_id":"c1","content":"sunny"},{"role":"tool","tool_call_id":"c2","content":"no clock"},"#,
                 r#"{"role":"user","content":"Go on"}],"#,
-                r#""tools":[{"type":"function","function":{"name":"get_forecast","description":"Forecast","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}],"#,
+                r#""tools":[{"type":"function","function":{"name":"get_forecast","description":"Forecast","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false},"strict":true}}],"#,
                 r#""tool_choice":{"type":"function","function":{"name":"get_forecast"}},"parallel_tool_calls":false,"#,
                 r#""response_format":{"type":"json_schema","json_schema":{"name":"Fore_cast","strict":true,"schema":{"type":"object","#,
                 r#""properties":{"days":{"type":"integer"},"note":{"anyOf":[{"type":"string"},{"type":"null"}]}},"required":["days","note"],"additionalProperties":false}}},"#,

@@ -8,7 +8,8 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::catalog::{Catalog, CatalogEntry, Feature};
-use super::error::LlmError;
+use super::embed::Embeddings;
+use super::error::{LlmError, LlmErrorKind};
 use super::reply::{DeltaSink, Reply};
 use super::request::{OutputMode, Request};
 use super::script::Script;
@@ -33,6 +34,21 @@ pub trait Llm: Send + Sync {
         let _ = schema;
         if self.capabilities(model).json_schema { OutputMode::Native } else { OutputMode::Instructions }
     }
+
+    /// Makes vectors of `texts` with the embedding model `model`, in their order; retries are the caller's.
+    async fn embed(&self, model: &str, texts: &[String]) -> Result<Embeddings, LlmError> {
+        let _ = (model, texts);
+        Err(unable("embeddings"))
+    }
+
+    /// The ids of the models that the provider offers, as it lists them.
+    async fn models(&self) -> Result<Vec<String>, LlmError> {
+        Err(unable("list of models"))
+    }
+}
+
+fn unable(what: &str) -> LlmError {
+    LlmError::new(LlmErrorKind::BadRequest, format!("this kind of provider has no {what}"))
 }
 
 /// What a model can do.
@@ -76,8 +92,60 @@ pub struct ProviderConfig {
     pub timeout: Option<Duration>,
     /// How long nothing may arrive; five minutes when `None`.
     pub read_timeout: Option<Duration>,
+    /// Which of the kind's interfaces; for `openai`: `chat` (the default) or `responses`.
+    pub api: Option<String>,
+    /// The version of Azure's addresses; with it, models are deployments.
+    pub api_version: Option<String>,
+    /// The organisation that pays, where the provider has such.
+    pub organization: Option<String>,
+    /// The region, for `bedrock`.
+    pub region: Option<String>,
+    /// The id of the key that signs, for `bedrock`.
+    pub access_key_id: Option<Secret>,
+    /// The key that signs, for `bedrock`.
+    pub secret_access_key: Option<Secret>,
+    /// What goes along with a key that expires, for `bedrock`.
+    pub session_token: Option<Secret>,
+    /// How much is asked of it.
+    pub rate: Rate,
     /// For the kind `scripted`: the script read from `file`.
     pub script: Option<Script>,
+}
+
+impl ProviderConfig {
+    /// Whether there is something to reach it with: a key, a header or an address of the author's. A provider without
+    /// any is there only in case its environment variable is set later.
+    pub fn is_usable(&self) -> bool {
+        let signs = self.access_key_id.is_some() && self.secret_access_key.is_some();
+        self.api_key.is_some() || signs || self.base_url.is_some() || self.script.is_some() || !self.headers.is_empty()
+    }
+
+    /// Takes what is not set here from `other`, the environment's settings of the same kind. With an address of the
+    /// author's nothing is taken: a key is sent only where it belongs.
+    pub fn fill_from(&mut self, other: &ProviderConfig) {
+        if self.base_url.is_some() {
+            return;
+        }
+        if self.api_key.is_none() && self.access_key_id.is_none() {
+            self.base_url = other.base_url.clone();
+            self.api_key = other.api_key.clone();
+            self.access_key_id = other.access_key_id.clone();
+            self.secret_access_key = other.secret_access_key.clone();
+            self.session_token = other.session_token.clone();
+        }
+        self.region = self.region.take().or_else(|| other.region.clone());
+    }
+}
+
+/// Limits on what is asked of a provider; `None`: no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rate {
+    /// Calls in a minute.
+    pub requests_per_minute: Option<u32>,
+    /// Tokens in a minute, those sent and received together.
+    pub tokens_per_minute: Option<u32>,
+    /// Calls at one time.
+    pub concurrency: Option<u32>,
 }
 
 /// Makes the provider of that name, or says in one line what its configuration lacks.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::parse::{ParseError, parse_reply_json};
 use super::provider::Llm;
 use super::reply::Reply;
-use super::request::{Message, OutputMode, OutputSchema, Part, Request, Role};
+use super::request::{Message, OutputMode, OutputSchema, Part, Request, Role, ToolSpec};
 
 /// The key of the envelope around values whose schema is no object's.
 pub const ENVELOPE_KEY: &str = "value";
@@ -77,6 +77,36 @@ pub fn decode(output: &OutputSchema, reply: &Reply) -> Result<Value, ParseError>
     let mut value = value;
     drop_absent(schema, schema, &mut value, 0);
     Ok(value)
+}
+
+/// Drops the nulls that mean "absent" from the arguments of calls: strict dialects make every parameter required.
+pub(crate) fn settle_arguments(tools: &[ToolSpec], parts: &mut [Part]) {
+    for part in parts {
+        if let Part::ToolCall { name, arguments, .. } = part
+            && let Some(tool) = tools.iter().find(|tool| tool.name == *name)
+        {
+            drop_absent(&tool.parameters, &tool.parameters, arguments, 0);
+        }
+    }
+}
+
+/// How many members that are not required the objects of `schema` have together.
+pub(crate) fn optional_members(schema: &Value) -> usize {
+    match schema {
+        Value::Object(keys) => {
+            let members = keys.get("properties").and_then(Value::as_object).map_or(0, Map::len);
+            let inner: usize = keys.values().map(optional_members).sum();
+            members.saturating_sub(list(schema, "required").count()) + inner
+        }
+        Value::Array(items) => items.iter().map(optional_members).sum(),
+        _ => 0,
+    }
+}
+
+/// The system message of a wire that cannot say the output's form beside tools: the instructions stand at its end.
+pub(crate) fn instructed_system(request: &Request, output: &OutputSchema) -> String {
+    let own = request.system.as_deref().unwrap_or_default();
+    format!("{own}\n\nWhen you need no further tool: {}", instructions(output)).trim_start().to_string()
 }
 
 /// Whether the schema's values are texts, or texts and null.
@@ -251,6 +281,20 @@ impl SchemaDialect {
         limits: &[],
         formats: &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"],
     };
+}
+
+impl SchemaDialect {
+    /// Gemini's `responseSchema`, before it is put into its own words.
+    pub const GEMINI: SchemaDialect = SchemaDialect {
+        all_required: false,
+        recursion: false,
+        limits: &["minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength", "pattern"],
+        formats: &["date-time"],
+    };
+
+    /// Grammars made of a JSON Schema by a local server: everything that shapes a value may be said.
+    pub const GRAMMAR: SchemaDialect =
+        SchemaDialect { all_required: false, recursion: true, limits: &["minItems", "maxItems"], formats: &[] };
 }
 
 /// Limits that a description can say when the dialect cannot.

@@ -102,7 +102,10 @@ fn format_providers(program: &Program) -> Vec<(String, String)> {
         let key = config.api_key.as_ref().map(|key| key.expose().to_owned());
         let headers = config.headers.iter().map(|(name, value)| (name, value.expose()));
         let headers: Vec<_> = headers.collect();
-        format!("{} {:?} {key:?} {headers:?} {:?}", config.kind, config.base_url, config.timeout)
+        let signing = [&config.access_key_id, &config.secret_access_key, &config.session_token]
+            .map(|secret| secret.as_ref().map(|secret| secret.expose()));
+        let places = (&config.base_url, &config.api, &config.api_version, &config.organization, &config.region);
+        format!("{} {places:?} {key:?} {signing:?} {headers:?} {:?} {:?}", config.kind, config.timeout, config.rate)
     };
     program.providers.iter().map(|(name, config)| (name.clone(), text(config))).collect()
 }

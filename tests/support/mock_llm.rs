@@ -152,6 +152,29 @@ impl Answer {
     }
 }
 
+/// A frame of Amazon's event stream, with headers of text.
+pub(crate) fn event_frame(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
+    let crc = |bytes: &[u8]| {
+        let step = |crc: u32, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
+        !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
+    };
+    let mut head = Vec::new();
+    for (name, value) in headers {
+        head.push(name.len() as u8);
+        head.extend(name.as_bytes());
+        head.push(7);
+        head.extend((value.len() as u16).to_be_bytes());
+        head.extend(value.as_bytes());
+    }
+    let total = 12 + head.len() + payload.len() + 4;
+    let mut frame = [(total as u32).to_be_bytes(), (head.len() as u32).to_be_bytes()].concat();
+    frame.extend(crc(&frame).to_be_bytes());
+    frame.extend(head);
+    frame.extend(payload);
+    frame.extend(crc(&frame).to_be_bytes());
+    frame
+}
+
 type Script = dyn Fn(&Received) -> Answer + Send + Sync;
 
 /// The server.

@@ -13,7 +13,7 @@ use crate::value::{Shape, ShapeKind};
 
 use super::context::{Context, Failure, FailureKind};
 use super::lower::{LowerCx, ToolRef};
-use super::shared::{keys, render_data};
+use super::shared::{is_text, keys, render_data};
 use super::{ActionKind, Body, Needs, Written};
 
 /// The kind `call`.
@@ -111,6 +111,13 @@ impl Body for CallBody {
             let message = format!("the arguments of the tool `{}` are no object", self.tool);
             return Err(Failure::new(FailureKind::Validation, message));
         };
-        cx.call_tool(&self.tool, arguments).await
+        let result = cx.call_tool(&self.tool, arguments).await?;
+        Ok(match result {
+            // Programs and servers give JSON as text.
+            Value::String(text) if !is_text(cx.types(), cx.output()) => {
+                serde_json::from_str(text.trim()).unwrap_or(Value::String(text))
+            }
+            other => other,
+        })
     }
 }

@@ -168,6 +168,19 @@ pub struct Progress {
     pub ok: bool,
 }
 
+/// A call of a tool of an MCP server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerCall {
+    /// The server, of `mcp_servers`.
+    pub server: String,
+    /// The tool, as the server calls it.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+    /// Whether it may be repeated when the server ended before it answered.
+    pub idempotent: bool,
+}
+
 /// The process around a body.
 #[async_trait::async_trait]
 pub trait Context: Send + Sync {
@@ -216,6 +229,8 @@ pub trait Context: Send + Sync {
     fn branch(&self, branch: Branch) -> Box<dyn Context>;
     /// Tells whoever watches how far the body has come.
     fn progress(&self, progress: Progress);
+    /// Calls a tool of an MCP server of the project, as the body of a tool does it.
+    async fn call_server(&self, call: ServerCall) -> Result<Value, Failure>;
     /// Time left before the action's timeout, when it has one.
     fn time_left(&self) -> Option<Duration>;
 }

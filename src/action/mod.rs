@@ -31,6 +31,7 @@ use crate::decl::{Defs, ReadCx};
 use crate::source::Node;
 
 pub use context::{Context, Failure, FailureKind};
+pub(crate) use fetch::shown as shown_url;
 pub use lower::{LowerCx, Needs};
 pub use shared::lasting;
 

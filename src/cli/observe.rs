@@ -102,6 +102,9 @@ impl Watcher {
                 add_reply(state.facts.entry(action.clone()).or_default(), what);
             }
             What::ToolCalled { action, tool, .. } => self.list.doing(action, &format!("calls {tool}")),
+            What::ToolProgress { action, tool, progress, total, message } => {
+                self.list.doing(action, &far(tool, *progress, *total, message.as_deref()));
+            }
             What::ToolResult { action, .. } => state.facts.entry(action.clone()).or_default().tool_calls += 1,
             What::PartFinished { action, part, done, total, ok, message } => {
                 let word = if *ok { "ended" } else { "failed" };
@@ -206,4 +209,14 @@ fn content(message: &serde_json::Value) -> String {
     };
     let text = |part: &serde_json::Value| part["text"].as_str().map_or_else(|| part.to_string(), str::to_owned);
     parts.iter().map(text).collect::<Vec<_>>().join("\n")
+}
+/// How far a call of a tool has come, on one line.
+fn far(tool: &str, progress: f64, total: Option<f64>, message: Option<&str>) -> String {
+    let at = match total {
+        Some(total) => format!("{progress} of {total}"),
+        None => progress.to_string(),
+    };
+    let message = message.and_then(|text| text.lines().next()).filter(|line| !line.is_empty());
+    let message = message.map(|line| format!(", {}", line.chars().take(80).collect::<String>()));
+    format!("calls {tool}: {at}{}", message.unwrap_or_default())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::engine::{Input, LimitOptions, MissingInput, Person, RunOptions, StartError};
+use crate::engine::{Engine, Input, LimitOptions, MissingInput, Person, RunOptions, StartError};
 use crate::process::{Document, Kill, Process, Status};
 use crate::program::Agent;
 
@@ -41,7 +41,7 @@ pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fa
     loaded.refuse_unknown_providers(&options.models)?;
     let target = words.target.as_deref().unwrap_or(&loaded.agent.name);
     let mut process = started(&loaded, target, words.given, options, out)?;
-    block_on(&mut process, &kill, &list)?;
+    block_on(&mut process, &loaded.engine, &kill, &list)?;
     let document = process.document();
     report(&document, events_on_stdout, out);
     Ok(exit(document.status))
@@ -103,11 +103,16 @@ fn asked_input(agent: &Agent, name: &str, type_name: &str, out: &Out) -> Result<
 }
 
 /// Runs the process to its end.
-fn block_on(process: &mut Process, kill: &Kill, list: &Arc<Checklist>) -> Result<(), Fault> {
+fn block_on(process: &mut Process, engine: &Engine, kill: &Kill, list: &Arc<Checklist>) -> Result<(), Fault> {
     let runtime = runtime()?;
     // Dropped when the run has ended: the next Ctrl-C is not this run's.
     let _heard = hear_interrupts(kill.clone(), list.clone());
-    runtime.block_on(process.run());
+    runtime.block_on(async {
+        process.run().await;
+        if !kill.is_killed() {
+            engine.close().await;
+        }
+    });
     runtime.shutdown_background();
     Ok(())
 }

@@ -313,6 +313,7 @@ impl<'a> AgentCx<'a> {
                 let settings = Arc::new(self.settings(defaults, &scope));
                 self.lower_body(body, &scope, Output::new(OutputKind::None), false, settings)
             }
+            Some(body) if body.kind.value == "mcp" => check::tools::mcp(self, body, decl.head.idempotent),
             Some(body) => {
                 check::tools::special_body(self, name, body, &scope);
                 None
@@ -347,6 +348,7 @@ impl<'a> AgentCx<'a> {
         };
         if let Some(body) = &decl.decl.body
             && !crate::tool::BODIES.contains(&body.kind.value.as_str())
+            && body.kind.value != "mcp"
         {
             self.unsupported(name.span, &format!("calling a tool with the body `{}`", body.kind.value));
         }

@@ -21,6 +21,7 @@ pub mod load;
 mod lower;
 mod providers;
 pub mod schema;
+mod servers;
 mod settings;
 mod strings;
 mod types;
@@ -240,6 +241,7 @@ fn compile_pruned(world: &dyn World, entry: Entry, only: Option<&IndexSet<String
             providers: providers.configs.clone(),
             scripts: providers.scripts,
             catalog: Arc::new(providers.catalog),
+            mcp_servers: providers.mcp_servers,
             permissions: providers.permissions,
             autonomy: providers.autonomy,
             missing_env: providers.missing_env,

@@ -11,6 +11,7 @@ use crate::diag::Diagnostic;
 use crate::llm::{Catalog, CatalogEntry, Feature, PROVIDERS, ProviderConfig, Rate, Script, Secret, default_providers};
 use crate::program::{Autonomy, MissingEnv, Permissions};
 use crate::source::{self, Span};
+use crate::tool::mcp::ServerConfig;
 use crate::world::{ReadError, normal};
 
 use super::env;
@@ -22,6 +23,7 @@ pub(crate) struct Providers {
     pub(crate) configs: IndexMap<String, ProviderConfig>,
     pub(crate) scripts: IndexMap<String, Value>,
     pub(crate) catalog: Catalog,
+    pub(crate) mcp_servers: IndexMap<String, ServerConfig>,
     pub(crate) permissions: Permissions,
     pub(crate) autonomy: Autonomy,
     pub(crate) missing_env: Vec<MissingEnv>,
@@ -54,7 +56,9 @@ pub(crate) fn resolve(loaded: &mut Loaded<'_>) -> Providers {
             let config = provider_config(loaded, &mut providers, name, provider);
             providers.configs.insert(name.value.clone(), config);
         }
-        mcp_servers(project, &mut loaded.diagnostics);
+        for (name, server) in project.mcp_servers.iter() {
+            super::servers::resolve(loaded, &mut providers, name, server);
+        }
         if let Some(written) = &project.permissions {
             let names = |list: &crate::decl::List<Name>| list.iter().map(|name| name.value.clone()).collect();
             providers.permissions = Permissions {
@@ -225,28 +229,6 @@ pub(crate) fn is_web_address(text: &str) -> bool {
 pub(crate) fn bad_url(span: Span) -> Diagnostic {
     Diagnostic::error("bad-url", span, "this is not the address of a server")
         .help("write it with its scheme, such as `https://api.example.com/v1`")
-}
-
-/// Checks the MCP servers of the project file: each is a program or an address.
-fn mcp_servers(project: &crate::decl::Module, findings: &mut crate::diag::Diagnostics) {
-    for (name, server) in project.mcp_servers.iter() {
-        let command = server.command.as_ref().filter(|command| !command.0.is_empty());
-        match (command, &server.url) {
-            (None, None) if !server.partial.0 => findings.push(
-                Diagnostic::error("missing-key", name.span, format!("the MCP server `{}` is nowhere", name.value))
-                    .help("give it a `command` to start, or the `url` where it answers"),
-            ),
-            (Some(_), Some(url)) => findings.push(Diagnostic::error(
-                "two-forms",
-                url.span,
-                "an MCP server has a `command` or a `url`, not both",
-            )),
-            _ => {}
-        }
-        if let Some(url) = server.url.as_ref().filter(|url| !is_web_address(&url.value)) {
-            findings.push(bad_url(url.span));
-        }
-    }
 }
 
 /// The place of a JSON pointer in a tree, or of the nearest thing above it.

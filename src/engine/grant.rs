@@ -1,6 +1,7 @@
 //! Whether something is permitted (runtime.md 8): deny first, then allow; what is neither is asked for.
 
 use crate::program::Permissions;
+use crate::tool::group::matches;
 
 /// The answer to a request for a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,22 +29,6 @@ pub(super) fn decide(permissions: &Permissions, permission: &str, subject: &str)
         false => DEFAULTS.iter().any(|pattern| matches(pattern, permission)),
     };
     if allowed { Grant::Allowed } else { Grant::Asked }
-}
-
-/// Whether a name fits a pattern in which `*` stands for any text.
-fn matches(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else { return rest.is_empty() };
-    for part in parts {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    rest.len() >= last.len() && rest.ends_with(last)
 }
 
 #[cfg(test)]

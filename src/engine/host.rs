@@ -3,16 +3,22 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use futures::future::BoxFuture;
 use indexmap::IndexMap;
+use serde_json::Value;
 
+use crate::action::context::ServerCall;
 use crate::action::{Failure, FailureKind};
 use crate::llm::{Catalog, Llm, Script};
 use crate::process::{AgentIndex, Host, RunSettings};
 use crate::program::{Agent, Program};
+use crate::tool::Tool;
+use crate::tool::mcp::Progress;
 use crate::world::World;
 
 use super::Person;
 use super::grant::{Grant, decide};
+use super::servers::Servers;
 
 /// The shared inside of an engine.
 pub(super) struct Inner {
@@ -25,12 +31,17 @@ pub(super) struct Inner {
     providers: Mutex<IndexMap<String, Arc<dyn Llm>>>,
     /// What a person has agreed to: permission and subject.
     granted: Mutex<BTreeSet<(String, String)>>,
+    /// MCP servers, those that run among them.
+    pub(super) servers: Servers,
 }
 
 impl Inner {
     pub(super) fn new(program: Arc<Program>, world: Arc<dyn World>, person: Option<Arc<dyn Person>>) -> Inner {
         let indexes = program.agents.iter().map(|_| OnceLock::new()).collect();
-        Inner { program, world, person, indexes, providers: Mutex::default(), granted: Mutex::default() }
+        let root = world.root().map(std::path::Path::to_owned).unwrap_or_default();
+        let servers = Servers::new(program.clone(), root);
+        let (providers, granted) = (Mutex::default(), Mutex::default());
+        Inner { program, world, person, indexes, providers, granted, servers }
     }
 
     /// The tables of an agent of the program.
@@ -94,6 +105,18 @@ impl Host for Inner {
 
     fn world(&self) -> &dyn World {
         self.world.as_ref()
+    }
+
+    fn mcp_tools<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<Arc<Tool>>, Failure>> {
+        Box::pin(async move { Ok(self.servers.tools(server).await?.tools.clone()) })
+    }
+
+    fn call_server<'a>(
+        &'a self,
+        call: &'a ServerCall,
+        on_progress: &'a (dyn Fn(Progress) + Send + Sync),
+    ) -> BoxFuture<'a, Result<Value, Failure>> {
+        Box::pin(self.servers.call(call, on_progress))
     }
 
     fn permit(&self, permission: &str, subject: &str, run: &RunSettings) -> Result<(), Failure> {

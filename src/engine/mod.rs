@@ -9,6 +9,7 @@ mod inputs;
 mod plan;
 mod rank;
 mod render;
+mod servers;
 #[cfg(test)]
 mod tests;
 
@@ -138,6 +139,12 @@ impl Engine {
     /// The program.
     pub fn program(&self) -> &Arc<Program> {
         &self.inner.program
+    }
+
+    /// Asks the MCP servers that were started to end, and waits a moment for them. An engine that is dropped without
+    /// this kills them.
+    pub async fn close(&self) {
+        self.inner.servers.close().await;
     }
 
     /// The agent of this name; the program's first without one.

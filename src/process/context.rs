@@ -8,10 +8,11 @@ use futures::FutureExt;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::action::context::{Branch, Progress, PromptCall, Seen};
+use crate::action::context::{Branch, Progress, PromptCall, Seen, ServerCall};
 use crate::action::{Body, Context, Failure, FailureKind, lasting};
 use crate::program::Input;
 use crate::prompt::{Templates, Truth, Vars, shaped_value};
+use crate::tool::mcp;
 use crate::tool::{Confirm, Tool};
 use crate::value::{Output, OutputKind, RuleEval, Shape, ShapeKind, Tags, TypeId, Types, Validators};
 use crate::world::World;
@@ -69,15 +70,18 @@ impl ActionContext {
 
     /// The arguments of a tool, validated and defaulted.
     fn arguments(&self, tool: &Tool, arguments: Map<String, Value>) -> Result<Value, Failure> {
+        let refused = |listed: Vec<String>| {
+            let message = format!("the tool `{}` does not take this: {}", tool.name, listed.join("; "));
+            Failure::new(FailureKind::Tool, message)
+        };
+        if let Some(schema) = &tool.schema {
+            return schema.validate(Value::Object(arguments)).map_err(refused);
+        }
         let shape = Shape::new(ShapeKind::Object(Box::new(tool.parameters.clone())));
         let valid = self.validators().validate_with(&shape, Value::Object(arguments), self.rules(), Tags::Inferred);
-        valid.map(|valid| valid.value).map_err(|violations| {
-            let listed: Vec<String> = violations.iter().map(ToString::to_string).collect();
-            Failure::new(
-                FailureKind::Tool,
-                format!("the tool `{}` does not take this: {}", tool.name, listed.join("; ")),
-            )
-        })
+        valid
+            .map(|valid| valid.value)
+            .map_err(|violations| refused(violations.iter().map(ToString::to_string).collect()))
     }
 
     /// The context of a tool's body: its strings see the arguments.
@@ -290,6 +294,19 @@ impl Context for ActionContext {
             ok: progress.ok,
             message: progress.message,
         });
+    }
+
+    async fn call_server(&self, call: ServerCall) -> Result<Value, Failure> {
+        let on_progress = |at: mcp::Progress| {
+            self.core.emit(|| What::ToolProgress {
+                action: self.action.to_string(),
+                tool: call.tool.clone(),
+                progress: at.progress,
+                total: at.total,
+                message: at.message,
+            });
+        };
+        self.core.host.call_server(&call, &on_progress).await
     }
 
     fn time_left(&self) -> Option<Duration> {

@@ -101,6 +101,21 @@ pub enum What {
         /// The arguments.
         arguments: Value,
     },
+    /// A server says how far a call of one of its tools has come.
+    ToolProgress {
+        /// The action.
+        action: String,
+        /// The tool, as the server calls it.
+        tool: String,
+        /// So far.
+        progress: f64,
+        /// Of how much.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        total: Option<f64>,
+        /// What is being done.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        message: Option<String>,
+    },
     /// A tool has answered.
     ToolResult {
         /// The action.

@@ -7,10 +7,12 @@ use futures::future::BoxFuture;
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use crate::action::context::ServerCall;
 use crate::action::{Failure, FailureKind};
 use crate::llm::{Catalog, Llm, Options};
 use crate::program::Agent;
 use crate::tool::Tool;
+use crate::tool::mcp::Progress;
 use crate::world::World;
 
 use super::event::Event;
@@ -39,7 +41,21 @@ pub trait Host: Send + Sync {
     /// # Errors
     /// A failure of kind `tool` that names the server.
     fn mcp_tools<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<Arc<Tool>>, Failure>> {
-        let message = format!("not supported yet: the tools of the MCP server `{server}`");
+        let message = format!("there is no MCP server `{server}`");
+        Box::pin(async move { Err(Failure::new(FailureKind::Tool, message)) })
+    }
+
+    /// Calls a tool of an MCP server of the project file; the server is started when it has to be. `on_progress` hears
+    /// how far the call has come. Dropped before it ends, the server is told to stop.
+    ///
+    /// # Errors
+    /// A failure that names the server: its own complaint, or why it cannot be called.
+    fn call_server<'a>(
+        &'a self,
+        call: &'a ServerCall,
+        _on_progress: &'a (dyn Fn(Progress) + Send + Sync),
+    ) -> BoxFuture<'a, Result<Value, Failure>> {
+        let message = format!("there is no MCP server `{}`", call.server);
         Box::pin(async move { Err(Failure::new(FailureKind::Tool, message)) })
     }
 

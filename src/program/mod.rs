@@ -22,6 +22,7 @@ use crate::llm::{Catalog, ProviderConfig};
 use crate::planning;
 use crate::prompt::{Data, ExprId, TemplateId, Templates};
 use crate::tool::Tool;
+use crate::tool::mcp::ServerConfig;
 use crate::value::Output;
 use crate::value::Validators;
 use crate::value::{TypeId, Types};
@@ -39,6 +40,8 @@ pub struct Program {
     pub scripts: IndexMap<String, Value>,
     /// Prices, cutoffs and abilities of models.
     pub catalog: Arc<Catalog>,
+    /// MCP servers by name; started when they are first needed.
+    pub mcp_servers: IndexMap<String, ServerConfig>,
     /// What tools and actions may touch.
     pub permissions: Permissions,
     /// How sure a choice of agent or goal must be.
@@ -83,6 +86,7 @@ impl Program {
         self.agents.len() == other.agents.len()
             && self.agents.iter().zip(&other.agents).all(|(a, b)| a.same_as(b))
             && self.permissions == other.permissions
+            && self.mcp_servers == other.mcp_servers
             && self.scripts == other.scripts
             && self.catalog == other.catalog
             && self.autonomy == other.autonomy

@@ -4,16 +4,16 @@
 //! kinds that only tools have, one file per kind. To let tools have another action body: one word in [`BODIES`].
 
 pub mod builtin;
+pub mod group;
+pub mod mcp;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::action::{Body, Needs};
 pub use crate::decl::tools::{OnCollision, Returns};
 use crate::prompt::{ExprId, TemplateId};
-use crate::value::{ObjectDef, TypeId};
+use crate::value::{ObjectDef, RawSchema, TypeId};
 
 /// The action bodies that a tool may have (language.md 8).
 pub const BODIES: &[&str] = &["set", "http", "exec", "call", "agent", "prompt"];
@@ -46,7 +46,7 @@ pub struct Tool {
     pub parameters: ObjectDef,
     /// The JSON Schema of its parameters as its server gave it: sent as it is, and arguments are validated against it
     /// instead of [`Tool::parameters`], which then only says what is known of it.
-    pub schema: Option<Arc<Value>>,
+    pub schema: Option<Arc<RawSchema>>,
     /// How a long result can be queried.
     pub returns: Returns,
     /// Its output is the author's or operator's word.

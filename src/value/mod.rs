@@ -8,6 +8,7 @@ mod keywords;
 pub mod member;
 pub mod output;
 mod position;
+pub mod raw;
 pub mod sample;
 pub mod schema;
 pub mod types;
@@ -17,6 +18,7 @@ pub use describe::describe;
 pub use import::{check_schema, view};
 pub use member::{Member, member};
 pub use output::{Output, OutputKind, present, subset};
+pub use raw::RawSchema;
 pub use sample::sample;
 pub use schema::{schema_of, schema_of_list, schema_of_some_of, schema_of_type};
 pub use types::{

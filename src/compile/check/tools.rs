@@ -1,13 +1,16 @@
 //! Tools and tool groups: what lists of tools name exists, heads are sound, and what this version cannot offer is noted.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use crate::action::Body;
 use crate::decl::Name;
 use crate::decl::body::BodyNode;
 use crate::decl::tools::{Confirm, Tool, ToolUse};
 use crate::diag::Diagnostic;
 use crate::prompt::{Scope, Ty};
 use crate::tool::builtin;
+use crate::tool::mcp::ServerBody;
 use crate::value::{ObjectDef, TypeId};
 
 use super::super::agent::AgentCx;
@@ -66,17 +69,17 @@ pub(crate) fn strings(cx: &mut AgentCx<'_>, decl: &Tool, scope: &Scope) {
 /// Checks a body that only tools have.
 pub(crate) fn special_body(cx: &mut AgentCx<'_>, name: &Name, body: &BodyNode, _scope: &Scope) {
     match body.kind.value.as_str() {
-        "mcp" => mcp(cx, body),
         "unfold" => super::unfolding::body(cx, name, body),
         "agentic" => super::unfolding::agentic(cx, body),
         _ => {}
     }
 }
 
-fn mcp(cx: &mut AgentCx<'_>, body: &BodyNode) {
+/// Checks the body `mcp: {server, tool}` and lowers it.
+pub(crate) fn mcp(cx: &mut AgentCx<'_>, body: &BodyNode, idempotent: bool) -> Option<Arc<dyn Body>> {
     let Some(map) = body.node.as_map() else {
         cx.report(Diagnostic::error("wrong-shape", body.node.span, "expected `{server, tool}`"));
-        return;
+        return None;
     };
     let mut read = crate::decl::ReadCx::default();
     crate::decl::read::refuse_unknown_keys(map, &["server", "tool"], "an MCP tool", &mut read);
@@ -86,10 +89,11 @@ fn mcp(cx: &mut AgentCx<'_>, body: &BodyNode) {
         }
     }
     let server: Option<Name> = crate::decl::read::field(map, "server", &mut read);
+    let tool: Option<Name> = crate::decl::read::field(map, "tool", &mut read);
     cx.strings.findings.append(&mut read.diagnostics);
-    if let Some(server) = server {
-        mcp_server(cx, &server);
-    }
+    let server = server?;
+    mcp_server(cx, &server);
+    Some(Arc::new(ServerBody { server: server.value, tool: tool?.value, idempotent }))
 }
 
 fn mcp_server(cx: &mut AgentCx<'_>, server: &Name) {

@@ -63,7 +63,7 @@ fn own_id(root: &Value) -> Option<&str> {
 }
 
 /// The schema that a local reference leads to: a pointer, an anchor, or the root.
-fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let local = own_id(root).and_then(|id| reference.strip_prefix(id)).unwrap_or(reference);
     let fragment = local.strip_prefix('#').unwrap_or(local);
     if fragment.is_empty() || fragment.starts_with('/') {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use crate::llm::{Message, Options, OutputSchema};
 use crate::prompt::{ExprId, TemplateId, Templates, Vars};
@@ -11,7 +13,7 @@ use crate::value::{Output, RuleEval, TypeId, Types, Validators};
 use crate::world::World;
 
 /// Why an action failed; `kind` is what `run --json` shows (cli.md 2).
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
     /// Which kind of failure.
@@ -21,7 +23,8 @@ pub struct Failure {
 }
 
 /// Kinds of failure (cli.md 2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// A model could not be asked.
     Llm,
@@ -49,6 +52,9 @@ pub enum FailureKind {
     Error,
     /// The process was killed meanwhile.
     Killed,
+    /// A person has to answer first. Not a failure of anything: whoever gets it hands it on as it is, no model sees it,
+    /// nothing is tried again for it. The process waits, and the action is performed again once there is an answer.
+    Waiting,
 }
 
 impl FailureKind {
@@ -68,6 +74,7 @@ impl FailureKind {
             FailureKind::Stuck => "stuck",
             FailureKind::Error => "error",
             FailureKind::Killed => "killed",
+            FailureKind::Waiting => "waiting",
         }
     }
 }
@@ -77,6 +84,77 @@ impl Failure {
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Failure {
         Failure { kind, message: message.into() }
     }
+
+    /// Whether a person has to answer first, so that this is no failure at all.
+    pub fn is_waiting(&self) -> bool {
+        self.kind == FailureKind::Waiting
+    }
+}
+
+/// What a person is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// The action that asks; the context fills it in.
+    pub action: String,
+    /// What the person reads.
+    pub prompt: String,
+    /// The JSON Schema of the answer.
+    pub form: Value,
+    /// How the fields of the form are called, by name; fields without one go by their name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub labels: IndexMap<String, String>,
+    /// What the question is about.
+    pub kind: QuestionKind,
+    /// How long the answer is waited for; then the step fails with `timeout`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
+}
+
+/// What a question is about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum QuestionKind {
+    /// Data that the person gives.
+    Ask,
+    /// Whether an action may go on.
+    ConfirmAction,
+    /// Whether a tool may be called.
+    ConfirmTool {
+        /// The tool.
+        tool: String,
+        /// Its arguments.
+        arguments: Value,
+    },
+}
+
+impl Question {
+    /// A question for data that fits a JSON Schema.
+    pub fn ask(prompt: impl Into<String>, form: Value) -> Question {
+        Question {
+            action: String::new(),
+            prompt: prompt.into(),
+            form,
+            labels: IndexMap::new(),
+            kind: QuestionKind::Ask,
+            timeout: None,
+        }
+    }
+
+    /// A question for agreement: its form is `{"confirm": true}`.
+    pub fn confirm(prompt: impl Into<String>, kind: QuestionKind) -> Question {
+        let form = json!({
+            "type": "object",
+            "properties": {"confirm": {"type": "boolean", "description": "Whether you agree"}},
+            "required": ["confirm"],
+            "additionalProperties": false,
+        });
+        Question { kind, ..Question::ask(prompt, form) }
+    }
+}
+
+/// Whether the answer to a [`Question::confirm`] is yes.
+pub fn is_yes(answer: &Value) -> bool {
+    answer["confirm"] == Value::Bool(true)
 }
 
 /// How the prompts of a body are asked: `defaults` and the action's own settings, resolved.
@@ -231,6 +309,17 @@ pub trait Context: Send + Sync {
     fn progress(&self, progress: Progress);
     /// Calls a tool of an MCP server of the project, as the body of a tool does it.
     async fn call_server(&self, call: ServerCall) -> Result<Value, Failure>;
+    /// Performs an effect on the outside (a request, a program) as a step: when the action is performed again after a
+    /// crash or a wait, the effect is not, and gives what it gave. `kind` is a word such as `http`. Failures that the
+    /// effect ends with are results too, but those of kind `waiting`, `killed` and `limit`.
+    async fn effect(
+        &self,
+        kind: &str,
+        effect: futures::future::BoxFuture<'_, Result<Value, Failure>>,
+    ) -> Result<Value, Failure>;
+    /// Asks a person, now or later: where no one can answer now this is a failure of kind `waiting`, which is handed on
+    /// untouched. The answer fits the question's form.
+    async fn ask_person(&self, question: Question) -> Result<Value, Failure>;
     /// Time left before the action's timeout, when it has one.
     fn time_left(&self) -> Option<Duration>;
 }

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
+use futures::{FutureExt, TryFutureExt};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
@@ -239,20 +240,26 @@ impl ExecBody {
 
     async fn done(&self, cx: &dyn Context) -> Result<Value, Failure> {
         let run = self.run(cx)?;
-        cx.permit("exec", &run.program)?;
         if cx.dry_run() {
+            cx.permit("exec", &run.program)?;
             return stub(cx);
         }
         let limit = cx.time_left().map_or(self.timeout, |left| left.min(self.timeout));
         let program = run.program.clone();
-        let text = match tokio::time::timeout(limit, output(run)).await {
-            Ok(result) => result?,
-            Err(_) => {
-                let message = format!("`{program}` did not end within {} and was stopped", lasting(limit));
-                return Err(Failure::new(FailureKind::Timeout, message));
-            }
+        let done = async {
+            cx.permit("exec", &program)?;
+            let text = match tokio::time::timeout(limit, output(run)).await {
+                Ok(result) => result?,
+                Err(_) => {
+                    let message = format!("`{program}` did not end within {} and was stopped", lasting(limit));
+                    return Err(Failure::new(FailureKind::Timeout, message));
+                }
+            };
+            self.result(redacted(text, self.secrets()), &program)
         };
-        self.result(redacted(text, self.secrets()), &program)
+        // What is taken down of it must not hold a secret either.
+        let done = done.map_err(|failure| redacted_failure(failure, self.secrets()));
+        cx.effect("exec", done.boxed()).await
     }
 }
 

@@ -122,8 +122,17 @@ impl Watcher {
                 state.ended = Some((action.clone(), mark(status)));
                 self.list.finished(action, mark(status), &facts);
             }
+            What::Waiting { .. } => {
+                if let Some(step) = state.current.clone() {
+                    self.list.finished(&step, Mark::Waiting, &StepFacts::default());
+                }
+                self.list.end();
+            }
             What::Finished { .. } => self.list.end(),
-            What::ObjectAdded { .. } | What::ObjectHidden { .. } | What::ConditionAnswered { .. } => {}
+            What::Resumed { .. }
+            | What::ObjectAdded { .. }
+            | What::ObjectHidden { .. }
+            | What::ConditionAnswered { .. } => {}
         }
     }
 

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures::future::BoxFuture;
 use indexmap::IndexMap;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::action::context::ServerCall;
+use crate::action::context::{Question, QuestionKind, ServerCall};
 use crate::action::{Failure, FailureKind};
 use crate::llm::{Catalog, Llm, Script};
 use crate::process::{AgentIndex, Host, RunSettings};
@@ -33,6 +33,8 @@ pub(super) struct Inner {
     granted: Mutex<BTreeSet<(String, String)>>,
     /// MCP servers, those that run among them.
     pub(super) servers: Servers,
+    /// Held while a person is asked.
+    asking: tokio::sync::Mutex<()>,
 }
 
 impl Inner {
@@ -40,8 +42,8 @@ impl Inner {
         let indexes = program.agents.iter().map(|_| OnceLock::new()).collect();
         let root = world.root().map(std::path::Path::to_owned).unwrap_or_default();
         let servers = Servers::new(program.clone(), root);
-        let (providers, granted) = (Mutex::default(), Mutex::default());
-        Inner { program, world, person, indexes, providers, granted, servers }
+        let (providers, granted, asking) = (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
+        Inner { program, world, person, indexes, providers, granted, servers, asking }
     }
 
     /// The tables of an agent of the program.
@@ -145,13 +147,21 @@ impl Host for Inner {
         }
     }
 
-    fn confirm(&self, question: &str, run: &RunSettings) -> Result<(), Failure> {
-        let refuse = |message: String| Err(Failure::new(FailureKind::Permission, message));
-        match &self.person {
-            _ if run.yes => Ok(()),
-            Some(person) if person.confirm(question) => Ok(()),
-            Some(_) => refuse("refused by the person".to_owned()),
-            None => refuse(format!("a person must agree first and there is no one to ask; give `--yes`: {question}")),
+    fn answer<'a>(&'a self, question: &'a Question, run: &'a RunSettings) -> BoxFuture<'a, Option<Value>> {
+        let confirms = question.kind != QuestionKind::Ask;
+        if confirms && run.yes {
+            return Box::pin(std::future::ready(Some(json!({"confirm": true}))));
         }
+        let Some(person) = self.person.clone() else { return Box::pin(std::future::ready(None)) };
+        Box::pin(async move {
+            // One question at a time; whatever else the process does goes on meanwhile.
+            let _turn = self.asking.lock().await;
+            let question = question.clone();
+            let answered = tokio::task::spawn_blocking(move || match question.kind {
+                QuestionKind::Ask => person.answer(&question),
+                _ => Some(json!({"confirm": person.confirm(&question.prompt)})),
+            });
+            answered.await.ok().flatten()
+        })
     }
 }

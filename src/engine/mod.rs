@@ -20,6 +20,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::action::Failure;
+pub use crate::action::context::{Question, QuestionKind};
 use crate::decl::workflow::PlannerKind;
 use crate::llm::{Llm, Options as LlmSettings, Script, Scripted};
 use crate::process::{AgentIndex, Core, Kill, Ledger, Observer, Process, RunSettings, Stubs, WrapLlm, run};
@@ -40,6 +41,11 @@ use host::Inner;
 pub trait Person: Send + Sync {
     /// Whether they agree. May block.
     fn confirm(&self, question: &str) -> bool;
+
+    /// The data that they are asked for. May block. `None`: not now, and the process waits.
+    fn answer(&self, _question: &Question) -> Option<Value> {
+        None
+    }
 }
 
 /// A program that processes run on.

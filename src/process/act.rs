@@ -1,6 +1,6 @@
 //! One action: its inputs bound, its body performed and tried again, its output validated.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
@@ -14,6 +14,7 @@ use super::core::Core;
 use super::event::What;
 use super::llm_call::millis;
 use super::scope::Scope;
+use super::steps::{Done, Path, is_passing};
 
 /// An action that was performed, not yet recorded.
 pub(super) struct Performed {
@@ -35,17 +36,46 @@ pub(super) struct Performed {
     pub(super) log: CallLog,
 }
 
+/// An action that was started and has not been recorded: it is performed again until it ends.
+#[derive(Clone, Debug)]
+pub(super) struct Flight {
+    /// Its index.
+    pub(super) action: usize,
+    /// Which start of the action in this process it is, from 1.
+    pub(super) start: u32,
+    /// When it was started; its templates see this as `now()`, each time it is performed.
+    pub(super) started_at: jiff::Timestamp,
+    /// It was performed before: nothing that was told then is told again.
+    pub(super) again: bool,
+}
+
+impl Performed {
+    /// Whether a person has to answer before it can end.
+    pub(super) fn waits(&self) -> bool {
+        self.result.as_ref().is_err_and(Failure::is_waiting)
+    }
+}
+
+/// Whether a failure ends the process whatever else there is.
+pub(super) fn is_final(failure: &Failure) -> bool {
+    matches!(failure.kind, FailureKind::Killed | FailureKind::Limit)
+}
+
 /// Performs an action on the blackboard as `scope` has it.
-pub(super) async fn perform(core: Arc<Core>, scope: Scope, index: usize) -> Performed {
+pub(super) async fn perform(core: Arc<Core>, scope: Scope, flight: Flight) -> Performed {
     let agent = core.agent.clone();
+    let index = flight.action;
     let action = &agent.actions[index];
-    let (started_at, started) = (core.host.world().now().to_string(), Instant::now());
+    let (started_at, started) = (flight.started_at.to_string(), Instant::now());
     let log: Arc<Mutex<CallLog>> = Arc::default();
     let bound = scope.board.bind(&action.inputs);
     let missing = bound.is_none();
     let bound = bound.unwrap_or_default();
-    core.emit(|| What::ActionStarted { action: action.name.clone(), inputs: named_types(&scope, action, &bound) });
-    let scope = scope.with_inputs(&action.inputs, &bound);
+    if !flight.again {
+        core.emit(|| What::ActionStarted { action: action.name.clone(), inputs: named_types(&scope, action, &bound) });
+    }
+    let mut scope = scope.with_inputs(&action.inputs, &bound);
+    scope.now = Some(flight.started_at);
     let (result, attempts) = if missing {
         (Err(Failure::new(FailureKind::Error, "an input is missing")), 0)
     } else {
@@ -53,11 +83,11 @@ pub(super) async fn perform(core: Arc<Core>, scope: Scope, index: usize) -> Perf
             biased;
             () = core.kill.killed() => (Err(Failure::new(FailureKind::Killed, "the process was killed")), 1),
             failure = core.ledger.out_of_time() => (Err(failure), 1),
-            done = attempts(&core, &scope, action, &log) => done,
+            done = attempts(&core, &scope, action, &flight, &log) => done,
         }
     };
     let (result, recovered_from) = recover(&core, action, &scope, result);
-    let log = std::mem::take(&mut *log.lock().unwrap_or_else(PoisonError::into_inner));
+    let log = std::mem::take(&mut *lock(&log));
     Performed { action: index, bound, result, recovered_from, attempts, started_at, ms: millis(started.elapsed()), log }
 }
 
@@ -80,37 +110,73 @@ async fn attempts(
     core: &Arc<Core>,
     scope: &Scope,
     action: &Action,
+    flight: &Flight,
     log: &Arc<Mutex<CallLog>>,
 ) -> (Result<Vec<Valid>, Failure>, u32) {
-    if let Some(delay) = action.delay {
+    let place = |attempt: u32| Path::of_action(&action.name, flight.start, attempt);
+    // What was done before is not waited for again.
+    let was_done = |place: &Path| flight.again && core.steps.has_any(place.text());
+    if let Some(delay) = action.delay
+        && !was_done(&place(1))
+    {
         tokio::time::sleep(delay).await;
     }
     let mut pause = action.retry.backoff.min(action.retry.max);
     let mut attempt = 1;
     loop {
-        let failure = match once(core, scope, action, log).await {
-            Ok(objects) => return (Ok(objects), attempt),
-            Err(failure) => failure,
+        let path = place(attempt);
+        let end = format!("{}/end", path.text());
+        // An attempt that failed is a step too: by itself it might come out otherwise, as one that took too long.
+        let failure = match core.steps.done(&end) {
+            Some(Done { result: Err(failure), log: left }) => {
+                lock(log).append(left);
+                failure
+            }
+            _ => {
+                let own: Arc<Mutex<CallLog>> = Arc::default();
+                let result = once(core, scope, action, &own, path).await;
+                let left = std::mem::take(&mut *lock(&own));
+                let failure = match result {
+                    Ok(objects) => {
+                        lock(log).append(left);
+                        return (Ok(objects), attempt);
+                    }
+                    Err(failure) => failure,
+                };
+                lock(log).append(left.clone());
+                if attempt >= action.retry.attempts || !may_pass(failure.kind) {
+                    return (Err(failure), attempt);
+                }
+                if let Err(failure) = core.complete_step(&end, Done { result: Err(failure.clone()), log: left }).await {
+                    return (Err(failure), attempt);
+                }
+                core.emit(|| What::Retrying {
+                    action: action.name.clone(),
+                    what: "action".into(),
+                    message: failure.message.clone(),
+                    wait_ms: millis(pause),
+                });
+                failure
+            }
         };
-        if attempt >= action.retry.attempts || !may_pass(failure.kind) {
-            return (Err(failure), attempt);
+        debug_assert!(!failure.is_waiting(), "a wait is no failed attempt");
+        if !was_done(&place(attempt + 1)) {
+            tokio::time::sleep(pause).await;
         }
-        core.emit(|| What::Retrying {
-            action: action.name.clone(),
-            what: "action".into(),
-            message: failure.message.clone(),
-            wait_ms: millis(pause),
-        });
-        tokio::time::sleep(pause).await;
         let longer = pause.as_secs_f64() * action.retry.multiplier.max(1.0);
         pause = std::time::Duration::try_from_secs_f64(longer).unwrap_or(action.retry.max).min(action.retry.max);
         attempt += 1;
     }
 }
 
+fn lock(log: &Mutex<CallLog>) -> MutexGuard<'_, CallLog> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Whether trying again may help.
 fn may_pass(kind: FailureKind) -> bool {
-    !matches!(kind, FailureKind::Limit | FailureKind::Killed | FailureKind::Guardrail | FailureKind::Permission)
+    use FailureKind::{Guardrail, Killed, Limit, Permission, Waiting};
+    !matches!(kind, Limit | Killed | Guardrail | Permission | Waiting)
 }
 
 /// Performs the body once, under the action's timeout, and validates what it gives.
@@ -119,6 +185,7 @@ async fn once(
     scope: &Scope,
     action: &Action,
     log: &Arc<Mutex<CallLog>>,
+    path: Path,
 ) -> Result<Vec<Valid>, Failure> {
     let cx = ActionContext {
         core: core.clone(),
@@ -128,6 +195,7 @@ async fn once(
         log: log.clone(),
         deadline: action.timeout.map(|timeout| Instant::now() + timeout),
         arguments: None,
+        path,
     };
     if let Some(stubbed) = core.run.stubs.as_ref().and_then(|stubs| stubs.action(&action.name)) {
         return validated(core, action, stubbed?);
@@ -165,7 +233,7 @@ fn recover(
         Err(failure) => failure,
     };
     match &action.on_error {
-        OnError::Output(data) if !matches!(failure.kind, FailureKind::Limit | FailureKind::Killed) => {
+        OnError::Output(data) if !is_passing(&failure) => {
             let value = core.agent.templates.render_data(data, scope).map_err(Failure::from);
             (value.and_then(|value| validated(core, action, value)), Some(failure))
         }

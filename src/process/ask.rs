@@ -11,11 +11,11 @@ use crate::program::ConditionKind;
 use crate::prompt::Truth;
 
 use super::blackboard::Bound;
-use super::context::CallLog;
 use super::core::Core;
 use super::event::What;
-use super::llm_call;
+use super::llm_call::{self, At};
 use super::scope::Scope;
+use super::steps::Path;
 
 /// How many replies are tried.
 const ATTEMPTS: u32 = 3;
@@ -25,6 +25,7 @@ pub(super) async fn condition(
     core: &Core,
     scope: &Scope,
     condition: usize,
+    path: &Path,
 ) -> Result<Option<(Vec<Bound>, Truth)>, Failure> {
     let Some(declared) = core.agent.conditions.get(condition) else { return Ok(None) };
     let ConditionKind::Prompt(inputs, template, settings, least) = &declared.kind else { return Ok(None) };
@@ -38,7 +39,7 @@ pub(super) async fn condition(
         settings: settings.clone(),
         attempts: ATTEMPTS,
     };
-    let answer = llm_call::ask(core, &inside, &call, &accept, &Mutex::new(CallLog::default())).await?;
+    let answer = llm_call::ask(core, &inside, &call, &accept, At { path, log: &Mutex::default() }).await?;
     let (holds, confidence) = (answer["holds"].as_bool(), answer["confidence"].as_f64().unwrap_or(0.0));
     let truth = match holds.filter(|_| confidence >= *least) {
         Some(true) => Truth::True,

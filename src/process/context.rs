@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::action::context::{Branch, Progress, PromptCall, Seen, ServerCall};
+use crate::action::context::{Branch, Progress, PromptCall, Question, QuestionKind, Seen, ServerCall, is_yes};
 use crate::action::{Body, Context, Failure, FailureKind, lasting};
 use crate::program::Input;
 use crate::prompt::{Templates, Truth, Vars, shaped_value};
@@ -21,12 +22,14 @@ use super::core::Core;
 use super::document::{LlmNote, Status, ToolNote};
 use super::event::What;
 use super::ledger::Ledger;
-use super::llm_call::{self, millis};
+use super::llm_call::{self, At, millis};
+use super::person;
 use super::run::{Given, Process, Start};
 use super::scope::Scope;
+use super::steps::{Done, Path};
 
 /// What the calls of one action left behind.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct CallLog {
     /// Calls to models, in order.
     pub(super) llm: Vec<LlmNote>,
@@ -34,6 +37,15 @@ pub(super) struct CallLog {
     pub(super) tools: Vec<ToolNote>,
     /// Objects that tools published, for the blackboard.
     pub(super) published: Vec<(TypeId, Value)>,
+}
+
+impl CallLog {
+    /// Puts what a step left behind after what there is.
+    pub(super) fn append(&mut self, other: CallLog) {
+        self.llm.extend(other.llm);
+        self.tools.extend(other.tools);
+        self.published.extend(other.published);
+    }
 }
 
 /// The process around the body of one action, or of a tool that it calls.
@@ -48,11 +60,14 @@ pub struct ActionContext {
     pub(super) deadline: Option<Instant>,
     /// The arguments of the tool whose body is performed.
     pub(super) arguments: Option<Arc<Map<String, Value>>>,
+    /// Where in the process this is.
+    pub(super) path: Path,
 }
 
 impl ActionContext {
     /// A context that nothing is recorded of, as `render` wants it.
     pub fn detached(core: Arc<Core>, action: &str, scope: Scope, output: Output) -> ActionContext {
+        let path = Path::of_action(action, 1, 1);
         ActionContext {
             core,
             action: Arc::from(action),
@@ -61,6 +76,7 @@ impl ActionContext {
             log: Arc::default(),
             deadline: None,
             arguments: None,
+            path,
         }
     }
 
@@ -84,8 +100,8 @@ impl ActionContext {
             .map_err(|violations| refused(violations.iter().map(ToString::to_string).collect()))
     }
 
-    /// The context of a tool's body: its strings see the arguments.
-    fn inside(&self, tool: &Tool, arguments: &Value) -> ActionContext {
+    /// The context of a tool's body: its strings see the arguments, its steps stand below the call's.
+    fn inside(&self, tool: &Tool, arguments: &Value, path: Path, log: Arc<Mutex<CallLog>>) -> ActionContext {
         let templates = &self.scope.agent.templates;
         let fields = arguments.as_object().into_iter().flatten();
         let views = fields.map(|(name, value)| {
@@ -100,43 +116,96 @@ impl ActionContext {
             action: self.action.clone(),
             scope: self.scope.with_arguments(views.collect()),
             output: Output::new(kind),
-            log: self.log.clone(),
+            log,
+            path,
             deadline: Some(self.deadline.map_or(deadline, |outer| outer.min(deadline))),
             arguments: arguments.as_object().cloned().map(Arc::new),
         }
     }
 
-    /// Asks a person where the tool wants that.
-    fn confirm(&self, tool: &Tool, inside: &ActionContext) -> Result<(), Failure> {
-        let Some(Confirm { when, ask: question }) = &tool.confirm else { return Ok(()) };
+    /// Asks a person where the tool wants that, and where the call may have been made already.
+    async fn may_call(
+        &self,
+        tool: &Tool,
+        inside: &ActionContext,
+        arguments: &Value,
+        step: &str,
+    ) -> Result<(), Failure> {
         let templates = &self.scope.agent.templates;
-        if when.is_some_and(|when| templates.truth(when, &inside.scope) != Truth::True) {
-            return Ok(());
+        if let Some(Confirm { when, ask: question }) = &tool.confirm
+            && when.is_none_or(|when| templates.truth(when, &inside.scope) == Truth::True)
+        {
+            let question = match question {
+                Some(question) => templates.render(*question, &inside.scope)?,
+                None => format!("Call the tool `{}`?", tool.name),
+            };
+            self.agree(question, tool, arguments, format!("{step}/confirm")).await?;
         }
-        let question = match question {
-            Some(question) => templates.render(*question, &inside.scope)?,
-            None => format!("Call the tool `{}`?", tool.name),
-        };
-        self.core.host.confirm(&question, &self.core.run)
+        let again = format!("{step}/again");
+        if self.core.steps.was_begun(step) || self.core.steps.done(&again).is_some() {
+            let name = &tool.name;
+            let question = format!(
+                "The tool `{name}` was being called when the program ended, and may have done its work. Call it again?"
+            );
+            self.agree(question, tool, arguments, again).await?;
+        }
+        Ok(())
     }
 
-    async fn perform_tool(&self, tool: &Tool, arguments: Value) -> Result<Value, Failure> {
-        if let Some(stubbed) = self.core.run.stubs.as_ref().and_then(|stubs| stubs.tool(&tool.name, &arguments)) {
-            return self.published(tool, stubbed?);
+    /// A person's agreement to a call.
+    async fn agree(&self, prompt: String, tool: &Tool, arguments: &Value, step: String) -> Result<(), Failure> {
+        let kind = QuestionKind::ConfirmTool { tool: tool.name.clone(), arguments: arguments.clone() };
+        let question = Question { action: self.action.to_string(), ..Question::confirm(prompt, kind) };
+        // What a person says leaves nothing behind.
+        match is_yes(&person::ask(&self.core, step, question, &Mutex::default()).await?) {
+            true => Ok(()),
+            false => Err(Failure::new(FailureKind::Permission, "refused by the person")),
+        }
+    }
+
+    /// One call of a tool with validated arguments: agreed to, performed, told.
+    async fn perform_tool(
+        &self,
+        tool: &Tool,
+        arguments: &Value,
+        step: &str,
+        log: &Arc<Mutex<CallLog>>,
+    ) -> Result<Value, Failure> {
+        let tell = || {
+            self.core.emit(|| What::ToolCalled {
+                action: self.action.to_string(),
+                tool: tool.name.clone(),
+                arguments: arguments.clone(),
+            });
+        };
+        let inside = self.inside(tool, arguments, Path::new(step), log.clone());
+        if let Some(stubbed) = self.core.run.stubs.as_ref().and_then(|stubs| stubs.tool(&tool.name, arguments)) {
+            tell();
+            return inside.published(tool, stubbed?);
         }
         let Some(body) = &tool.body else {
             return Err(Failure::new(FailureKind::Tool, format!("not supported yet: the tool `{}`", tool.name)));
         };
-        let inside = self.inside(tool, &arguments);
-        self.confirm(tool, &inside)?;
+        let agreed = self.may_call(tool, &inside, arguments, step).await;
+        if !agreed.as_ref().is_err_and(Failure::is_waiting) {
+            tell();
+        }
+        agreed?;
+        let keeps = !tool.idempotent && !self.core.run.dry_run;
+        if keeps {
+            self.core.begin_step(step).await?;
+        }
         let result = match tokio::time::timeout(tool.timeout, guarded(&**body, &inside)).await {
-            Ok(result) => result?,
+            Ok(result) => result,
             Err(_) => {
                 let message = format!("the tool `{}` did not answer within {}", tool.name, lasting(tool.timeout));
-                return Err(Failure::new(FailureKind::Timeout, message));
+                Err(Failure::new(FailureKind::Timeout, message))
             }
         };
-        self.published(tool, result)
+        if keeps && result.as_ref().is_err_and(Failure::is_waiting) {
+            self.core.withdraw_step(step);
+        }
+        inside.published(tool, result?)
     }
 
     /// Takes note of a tool's result where it goes on the blackboard.
@@ -149,6 +218,80 @@ impl ActionContext {
         let of = valid.type_id.unwrap_or(publish);
         self.note(|log| log.published.push((of, valid.value.clone())));
         Ok(valid.value)
+    }
+
+    /// A call of a tool that was not completed before.
+    async fn called(
+        &self,
+        tool: &Tool,
+        arguments: Value,
+        step: &str,
+        log: &Arc<Mutex<CallLog>>,
+    ) -> Result<Value, Failure> {
+        let started = Instant::now();
+        let result = self.perform_tool(tool, &arguments, step, log).await;
+        if result.as_ref().is_err_and(Failure::is_waiting) {
+            return result;
+        }
+        self.core.ledger.charge_tool();
+        let ms = millis(started.elapsed());
+        let status = if result.is_ok() { "ok" } else { "error" };
+        let note = ToolNote { name: tool.name.clone(), status: status.to_owned(), ms };
+        log.lock().unwrap_or_else(PoisonError::into_inner).tools.push(note);
+        self.core.emit(|| What::ToolResult {
+            action: self.action.to_string(),
+            tool: tool.name.clone(),
+            ok: result.is_ok(),
+            result: match &result {
+                Ok(value) => value.clone(),
+                Err(failure) => Value::from(failure.message.clone()),
+            },
+            ms,
+        });
+        result
+    }
+
+    /// A sub-process of an agent: the one that this step has started before, or a new one.
+    fn sub_process(&self, agent: &str, inputs: Option<Map<String, Value>>, step: &str) -> Result<Process, Failure> {
+        if let Some(parked) = self.core.steps.unpark(step) {
+            return Ok(*parked);
+        }
+        let Some((agent, index)) = self.core.host.agent(agent) else {
+            return Err(Failure::new(FailureKind::Error, format!("there is no agent `{agent}`")));
+        };
+        if let Some(what) = agent.unsupported.first() {
+            return Err(Failure::new(FailureKind::Error, format!("the agent `{}`: {what}", agent.name)));
+        }
+        let depth = self.core.depth + 1;
+        if depth > self.core.ledger.limits().depth {
+            let most = self.core.ledger.limits().depth;
+            return Err(Failure::new(FailureKind::Limit, format!("the limit of {most} nested processes is reached")));
+        }
+        let ledger = Arc::new(Ledger::new(agent.limits, Some(self.core.ledger.clone())));
+        let (host, run, kill) = (self.core.host.clone(), self.core.run.clone(), self.core.kill.clone());
+        let core = Core::new(host, agent, index, run, ledger, kill);
+        let core = core.inside(&self.core.id, depth);
+        let given = inherited(&self.scope, &core, inputs)?;
+        Process::new(core, Start { given, ..Start::default() })
+    }
+
+    /// Runs a sub-process until it ends, or waits for a person.
+    async fn run_sub_process(&self, mut process: Process, step: &str) -> Result<Value, Failure> {
+        loop {
+            process.run().await;
+            let Some(pending) = process.waiting().cloned() else { break };
+            // The answer is this process's step; the question's own path keeps answers to several apart.
+            let answer = format!("{step}/answer:{}", pending.path);
+            match self.core.steps.done(&answer) {
+                Some(Done { result, .. }) => process.settle(result).await,
+                None => {
+                    self.core.steps.ask_for_child(answer, pending);
+                    self.core.steps.park(step, process);
+                    return Err(Failure::new(FailureKind::Waiting, "a sub-process waits for a person"));
+                }
+            }
+        }
+        result_of(&process)
     }
 }
 
@@ -206,58 +349,36 @@ impl Context for ActionContext {
         call: PromptCall,
         accept: &(dyn Fn(Value) -> Result<Value, Vec<String>> + Send + Sync),
     ) -> Result<Value, Failure> {
-        llm_call::ask(&self.core, &self.scope, &call, accept, &self.log).await
+        llm_call::ask(&self.core, &self.scope, &call, accept, At { path: &self.path, log: &self.log }).await
     }
 
     async fn run_agent(&self, agent: &str, inputs: Option<Map<String, Value>>) -> Result<Value, Failure> {
-        let Some((agent, index)) = self.core.host.agent(agent) else {
-            return Err(Failure::new(FailureKind::Error, format!("there is no agent `{agent}`")));
-        };
-        if let Some(what) = agent.unsupported.first() {
-            return Err(Failure::new(FailureKind::Error, format!("the agent `{}`: {what}", agent.name)));
-        }
-        let depth = self.core.depth + 1;
-        if depth > self.core.ledger.limits().depth {
-            let most = self.core.ledger.limits().depth;
-            return Err(Failure::new(FailureKind::Limit, format!("the limit of {most} nested processes is reached")));
-        }
-        let ledger = Arc::new(Ledger::new(agent.limits, Some(self.core.ledger.clone())));
-        let (host, run, kill) = (self.core.host.clone(), self.core.run.clone(), self.core.kill.clone());
-        let core = Core::new(host, agent, index, run, ledger, kill);
-        let core = core.inside(&self.core.id, depth);
-        let given = inherited(&self.scope, &core, inputs)?;
-        let mut process = Process::new(core, Start { given, ..Start::default() })?;
-        process.run().await;
-        result_of(&process)
+        let step = self.path.next(&format!("agent:{agent}#"));
+        self.core
+            .step(&step, &self.log, |_| async {
+                let process = self.sub_process(agent, inputs, &step)?;
+                self.run_sub_process(process, &step).await
+            })
+            .await
     }
 
     async fn call_tool(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, Failure> {
+        let step = self.path.next(&format!("tool:{tool}#"));
         let Some(tool) = self.scope.agent.tools.get(tool).cloned() else {
             return Err(Failure::new(FailureKind::Tool, format!("there is no tool `{tool}`")));
         };
         let arguments = self.arguments(&tool, arguments)?;
-        self.core.emit(|| What::ToolCalled {
-            action: self.action.to_string(),
-            tool: tool.name.clone(),
-            arguments: arguments.clone(),
-        });
-        self.core.ledger.charge_tool();
-        let started = Instant::now();
-        let result = self.perform_tool(&tool, arguments).await;
-        let ms = millis(started.elapsed());
-        let status = if result.is_ok() { "ok" } else { "error" };
-        self.note(|log| log.tools.push(ToolNote { name: tool.name.clone(), status: status.to_owned(), ms }));
-        self.core.emit(|| What::ToolResult {
-            action: self.action.to_string(),
-            tool: tool.name.clone(),
-            ok: result.is_ok(),
-            result: match &result {
-                Ok(value) => value.clone(),
-                Err(failure) => Value::from(failure.message.clone()),
-            },
-            ms,
-        });
-        result
+        let (cx, tool, at) = (self, &tool, step.as_str());
+        self.core.step(at, &self.log, |log| async move { cx.called(tool, arguments, at, &log).await }).await
+    }
+
+    async fn effect(&self, kind: &str, effect: BoxFuture<'_, Result<Value, Failure>>) -> Result<Value, Failure> {
+        self.core.step(&self.path.next(kind), &self.log, |_| effect).await
+    }
+
+    async fn ask_person(&self, question: Question) -> Result<Value, Failure> {
+        let question = Question { action: self.action.to_string(), ..question };
+        person::ask(&self.core, self.path.next("ask"), question, &self.log).await
     }
 
     fn objects(&self) -> Vec<Seen> {
@@ -277,6 +398,7 @@ impl Context for ActionContext {
         Box::new(ActionContext {
             scope: self.scope.with_variables(branch.vars),
             output: branch.output,
+            path: self.path.branch(&branch.path),
             deadline: match (self.deadline, deadline) {
                 (Some(outer), Some(own)) => Some(outer.min(own)),
                 (outer, own) => outer.or(own),

@@ -197,6 +197,23 @@ pub enum What {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         message: Option<String>,
     },
+    /// A person has to answer before the process can go on.
+    Waiting {
+        /// The action that asks.
+        action: String,
+        /// What the person is asked.
+        prompt: String,
+        /// The JSON Schema of the answer.
+        form: Value,
+    },
+    /// A wait is over.
+    Resumed {
+        /// The action that asked.
+        action: String,
+        /// The answer; none when no one answered in time.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        answer: Option<Value>,
+    },
     /// The process has ended.
     Finished {
         /// Its status.

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::action::context::ServerCall;
+use crate::action::context::{Question, ServerCall};
 use crate::action::{Failure, FailureKind};
 use crate::llm::{Catalog, Llm, Options};
 use crate::program::Agent;
@@ -65,11 +65,9 @@ pub trait Host: Send + Sync {
     /// A failure of kind `permission`.
     fn permit(&self, permission: &str, subject: &str, run: &RunSettings) -> Result<(), Failure>;
 
-    /// Asks a person to agree.
-    ///
-    /// # Errors
-    /// A failure of kind `permission` when there is no one to ask, or they say no.
-    fn confirm(&self, question: &str, run: &RunSettings) -> Result<(), Failure>;
+    /// Asks a person who can answer now: at a terminal, or a script of answers. `None`: there is no one, and the process
+    /// waits. The answer need not fit the question's form; that is looked at afterwards.
+    fn answer<'a>(&'a self, question: &'a Question, run: &'a RunSettings) -> BoxFuture<'a, Option<Value>>;
 }
 
 /// Stands in for the outside: results that are given instead of being got (test files, cli.md 5).

@@ -20,6 +20,7 @@ use super::document::LlmNote;
 use super::event::What;
 use super::ledger::Next;
 use super::scope::Scope;
+use super::steps::Path;
 
 /// How much of the last reply a failure shows, in characters.
 const REPLY_CHARS: usize = 400;
@@ -30,13 +31,22 @@ const SCRIPT_MODEL: &str = "scripted/script";
 /// Takes a reply's value, or says what is wrong with it.
 pub(super) type Accept<'a> = &'a (dyn Fn(Value) -> Result<Value, Vec<String>> + Send + Sync);
 
+/// Where in the process a call is made.
+#[derive(Clone, Copy)]
+pub(super) struct At<'a> {
+    /// The place of its steps.
+    pub(super) path: &'a Path,
+    /// Where it leaves its notes.
+    pub(super) log: &'a Mutex<CallLog>,
+}
+
 /// Asks until a reply is accepted; models are tried in order when one cannot be asked.
 pub(super) async fn ask(
     core: &Core,
     scope: &Scope,
     call: &PromptCall,
     accept: Accept<'_>,
-    log: &Mutex<CallLog>,
+    at: At<'_>,
 ) -> Result<Value, Failure> {
     let mut unreachable = no_model();
     for choice in &call.settings.models {
@@ -48,8 +58,8 @@ pub(super) async fn ask(
             }
             asked => asked?,
         };
-        match ask_one(core, &*llm, request, call, choice, accept, log).await {
-            Err(Trouble::Llm(error)) => unreachable = llm_failure(&error),
+        match ask_one(core, &*llm, request, call, choice, accept, at).await {
+            Err(Trouble::Unreachable(failure)) => unreachable = failure,
             Err(Trouble::Failure(failure)) => return Err(failure),
             Ok(value) => return Ok(value),
         }
@@ -72,7 +82,7 @@ fn llm_failure(error: &LlmError) -> Failure {
 /// Why a call did not end with a value.
 enum Trouble {
     /// The model could not be asked; another one may.
-    Llm(LlmError),
+    Unreachable(Failure),
     /// It answered, and not well; or a limit was reached.
     Failure(Failure),
 }
@@ -181,14 +191,14 @@ async fn ask_one(
     call: &PromptCall,
     choice: &ModelChoice,
     accept: Accept<'_>,
-    log: &Mutex<CallLog>,
+    at: At<'_>,
 ) -> Result<Value, Trouble> {
     let mut wrong: Vec<String> = Vec::new();
     let mut last = String::new();
     for attempt in 1..=call.attempts.max(1) {
         core.ledger.check(Next::LlmCall).map_err(Trouble::Failure)?;
         request.turn = attempt as usize;
-        let reply = exchange(core, llm, &request, choice, log).await.map_err(Trouble::Llm)?;
+        let reply = exchange(core, llm, &request, choice, at).await?;
         refuse_bad_end(&reply, &request).map_err(Trouble::Failure)?;
         last = reply.text();
         match value_of(&request, &reply).and_then(accept) {
@@ -257,8 +267,32 @@ fn refuse_bad_end(reply: &Reply, request: &Request) -> Result<(), Failure> {
     }
 }
 
-/// One call, repeated where it failed for a passing reason; counted, priced and told.
+/// One call as a step of the action: a reply that came before is not asked for again.
 async fn exchange(
+    core: &Core,
+    llm: &dyn Llm,
+    request: &Request,
+    choice: &ModelChoice,
+    at: At<'_>,
+) -> Result<Reply, Trouble> {
+    let step = at.path.next("llm");
+    let reply = core.step(&step, at.log, |log| async move {
+        let reply = called(core, llm, request, choice, &log).await.map_err(|error| llm_failure(&error))?;
+        serde_json::to_value(reply).map_err(unreadable)
+    });
+    let reply = reply.await.map_err(|failure| match failure.kind {
+        FailureKind::Llm | FailureKind::Timeout => Trouble::Unreachable(failure),
+        _ => Trouble::Failure(failure),
+    })?;
+    serde_json::from_value(reply).map_err(|error| Trouble::Failure(unreadable(error)))
+}
+
+fn unreadable(error: serde_json::Error) -> Failure {
+    Failure::new(FailureKind::Error, format!("the record of a reply cannot be read: {error}"))
+}
+
+/// One call, repeated where it failed for a passing reason; counted, priced and told.
+async fn called(
     core: &Core,
     llm: &dyn Llm,
     request: &Request,

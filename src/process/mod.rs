@@ -18,12 +18,15 @@ pub mod ledger;
 pub mod llm_call;
 pub mod run;
 pub mod scope;
+pub mod steps;
 
 mod act;
 mod ask;
+mod person;
 mod record;
 mod rules;
 mod view;
+mod wait;
 
 pub use self::core::Core;
 pub use blackboard::{Blackboard, Bound};
@@ -36,3 +39,5 @@ pub use kill::Kill;
 pub use ledger::{Ledger, Used};
 pub use run::{Given, Process, Start};
 pub use scope::{Marks, Scope};
+pub use steps::{Path, Pending};
+pub use wait::AnswerError;

@@ -11,15 +11,16 @@ use crate::planning::{self, FactId, Plan, State, Supplier};
 use crate::program::{Goal, Number};
 use crate::value::{Output, OutputKind, TypeId};
 
-use super::act::perform;
+use super::act::{Flight, Performed, is_final, perform};
 use super::ask;
 use super::blackboard::{Blackboard, Bound};
 use super::core::Core;
 use super::decide::{Decision, Disappointment, Seen};
-use super::document::{BoardEntry, Document, FailureNote, HistoryEntry, Status, Typed, UsageTotals};
+use super::document::{BoardEntry, Document, FailureNote, HistoryEntry, Status, Typed, UsageTotals, Waiting};
 use super::event::What;
 use super::ledger::Next;
 use super::scope::{Marks, Scope};
+use super::steps::{Path, Pending};
 
 /// An object that a process starts from, validated.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,6 +82,14 @@ pub struct Process {
     /// The plan whose first step was performed last, and the facts that it was made for.
     pub(super) in_force: Option<(State, Plan)>,
     pub(super) history: Arc<Vec<HistoryEntry>>,
+    /// Actions that were started and are not in the history yet: they are performed before anything else.
+    pub(super) in_flight: Vec<Flight>,
+    /// How often each action was started.
+    pub(super) starts: Vec<u32>,
+    /// How often each condition was answered.
+    pub(super) asked: Vec<u32>,
+    /// What the process waits for.
+    pub(super) pending: Option<Pending>,
     /// The goal that was reached.
     pub(super) goal: Option<usize>,
     pub(super) result: Option<Typed>,
@@ -117,6 +126,10 @@ impl Process {
             rest: Vec::new(),
             in_force: None,
             history: Arc::default(),
+            in_flight: Vec::new(),
+            starts: vec![0; actions],
+            asked: vec![0; agent.conditions.len()],
+            pending: None,
             goal: None,
             result: None,
             failure: None,
@@ -191,6 +204,10 @@ impl Process {
     /// One round: observe, stop if a goal holds or a limit is reached, plan, act.
     pub async fn tick(&mut self) {
         self.status = Status::Running;
+        if !self.in_flight.is_empty() {
+            let scope = self.scope();
+            return self.perform_in_flight(scope).await;
+        }
         let seen = self.observe();
         if let Some(goal) = self.reached(&seen) {
             return self.complete(goal);
@@ -231,12 +248,37 @@ impl Process {
         }
         let actions: Vec<usize> =
             operators.iter().filter_map(|operator| self.core.agent.operators.get(*operator).copied()).collect();
-        actions.iter().for_each(|_| self.core.ledger.charge_action());
-        let performed = match actions.as_slice() {
-            [only] => vec![perform(self.core.clone(), scope, *only).await],
-            all => join_all(all.iter().map(|action| perform(self.core.clone(), scope.clone(), *action))).await,
+        for action in actions {
+            self.start_action(action);
+        }
+        self.perform_in_flight(scope).await;
+    }
+
+    /// Counts the start of an action; it is in flight from then on.
+    pub(super) fn start_action(&mut self, action: usize) {
+        self.core.ledger.charge_action();
+        self.starts[action] += 1;
+        let started_at = self.core.host.world().now();
+        self.in_flight.push(Flight { action, start: self.starts[action], started_at, again: false });
+    }
+
+    /// Performs what is in flight side by side. It is recorded in its order once all of it has ended; when a person has
+    /// to answer first, the process waits and all of it is performed again later, which repeats no step.
+    pub(super) async fn perform_in_flight(&mut self, scope: Scope) {
+        let core = &self.core;
+        let performed = match self.in_flight.as_slice() {
+            [only] => vec![perform(core.clone(), scope, only.clone()).await],
+            all => join_all(all.iter().map(|one| perform(core.clone(), scope.clone(), one.clone()))).await,
         };
-        for one in performed {
+        // Killed or out of time while another part waits: that is the end, not a wait.
+        let is_over = |one: &Performed| matches!(&one.result, Err(failure) if is_final(failure));
+        let waits = performed.iter().any(Performed::waits) && !performed.iter().any(is_over);
+        if waits {
+            return self.wait();
+        }
+        self.in_flight.clear();
+        self.core.steps.clear();
+        for one in performed.into_iter().filter(|one| !one.waits()) {
             self.record(one);
         }
     }
@@ -277,16 +319,21 @@ impl Process {
 
     /// Asks a model about a condition and marks its answer.
     async fn ask(&mut self, scope: Scope, condition: usize) {
+        let named = self.core.agent.conditions.get(condition).map(|of| of.name.as_str()).unwrap_or_default();
+        let number = self.asked.get(condition).map_or(1, |asked| asked + 1);
+        let path = Path::new(format!("condition:{named}#{number}"));
         let answered = tokio::select! {
             biased;
             () = self.core.kill.killed() => Err(Failure::new(FailureKind::Killed, "the process was killed")),
-            answered = ask::condition(&self.core, &scope, condition) => answered,
+            answered = ask::condition(&self.core, &scope, condition, &path) => answered,
         };
         let name = self.core.agent.conditions.get(condition).map(|of| of.name.clone());
         match answered {
             Ok(Some(answer)) => {
                 Arc::make_mut(&mut self.marks).answers[condition] = Some(answer);
                 self.changes += 1;
+                self.asked[condition] += 1;
+                self.core.steps.clear();
             }
             Ok(None) => self.give_up(format!("the condition `{}` cannot be asked", name.unwrap_or_default())),
             Err(failure) => {
@@ -369,7 +416,7 @@ impl Process {
             status: self.status,
             goal: self.goal.and_then(|goal| self.goals.get(goal)).map(|goal| goal.name.clone()),
             output: self.result.clone(),
-            history: (*self.history).clone(),
+            history: self.history.iter().cloned().chain(self.waiting_entries()).collect(),
             plans: self.plans.clone(),
             blackboard: self.board.visible().map(entry).collect(),
             usage: UsageTotals {
@@ -379,7 +426,11 @@ impl Process {
                 output_tokens: used.output_tokens,
                 cost_usd: used.cost_usd,
             },
-            waiting: None,
+            waiting: self.pending.as_ref().map(|pending| Waiting {
+                form: pending.question.form.clone(),
+                prompt: pending.question.prompt.clone(),
+                action: pending.question.action.clone(),
+            }),
             failure: self.failure.as_ref().filter(|_| self.status != Status::Killed).map(|(action, failure)| {
                 FailureNote {
                     action: action.clone(),

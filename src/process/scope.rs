@@ -59,6 +59,8 @@ pub struct Scope {
     pub inputs: Arc<Vec<(String, Value)>>,
     /// Variables that cover all others: those of a body around this place (`results`, `index`, …).
     pub extra: Arc<Vec<(String, Value)>>,
+    /// What `now()` is; the clock's time when `None`.
+    pub now: Option<jiff::Timestamp>,
     /// Whether types may be mentioned by their default name, as in conditions, `pre`, `cost` and `value`.
     pub sees_types: bool,
     /// The last condition that was looked at and has yet to be asked of a model.
@@ -86,6 +88,7 @@ impl Scope {
             process,
             inputs: Arc::default(),
             extra: Arc::default(),
+            now: None,
             sees_types: true,
             hangs_on: Arc::new(AtomicUsize::new(NONE)),
             depth: 0,
@@ -231,6 +234,6 @@ impl Vars for Scope {
     }
 
     fn now(&self) -> String {
-        self.host.world().now().to_string()
+        self.now.unwrap_or_else(|| self.host.world().now()).to_string()
     }
 }

@@ -24,7 +24,9 @@ pub use schema::{schema_of, schema_of_list, schema_of_some_of, schema_of_type};
 pub use types::{
     BUILT_IN, Constraints, Field, ObjectDef, Open, Rule, Shape, ShapeKind, TypeDef, TypeId, TypeKind, Types, snake_case,
 };
-pub use validate::{NoRules, RuleEval, Tags, VALUE_DEPTH_MAX, Valid, Validators, Violation, depth_at_most};
+pub use validate::{
+    NoRules, RuleEval, Tags, VALUE_DEPTH_MAX, Valid, Validators, Violation, depth_at_most, form_violations,
+};
 
 #[cfg(test)]
 mod properties;

@@ -6,6 +6,7 @@ mod bodies;
 mod planning;
 mod starting;
 mod utility;
+mod waiting;
 
 use std::sync::{Arc, Mutex};
 

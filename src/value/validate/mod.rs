@@ -3,6 +3,7 @@
 //! Objects, discriminators and unions are walked by ourselves, so that the errors name fields and types as the author
 //! does; limits on single values and the author's own schemas are left to `jsonschema`.
 
+mod form;
 mod limits;
 mod violation;
 mod walk;
@@ -16,6 +17,7 @@ use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use walk::Walk;
 
+pub use form::form_violations;
 pub(super) use limits::compile;
 pub use violation::Violation;
 

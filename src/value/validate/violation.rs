@@ -120,12 +120,32 @@ pub(super) fn complaint(error: &jsonschema::ValidationError<'_>) -> String {
             let options = options.as_array().map_or(&[][..], Vec::as_slice);
             format!("expected one of {}, found {found}", crate::value::describe::values_text(options))
         }
+        Kind::Type { kind } => format!("expected {}, found {found}", type_name(kind)),
         Kind::Required { property: Value::String(name) } => format!("missing field `{name}`"),
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             let names = unexpected.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
             format!("unknown field {names}")
         }
         _ => shortened(&error.masked_with("the value").to_string(), MESSAGE_CHARS),
+    }
+}
+
+/// What a value of one of the types of JSON Schema is called.
+fn type_name(kind: &jsonschema::error::TypeKind) -> String {
+    use jsonschema::JsonType;
+    use jsonschema::error::TypeKind;
+    let name = |kind: JsonType| match kind {
+        JsonType::Array => "a list",
+        JsonType::Boolean => "true or false",
+        JsonType::Integer => "an integer",
+        JsonType::Null => "null",
+        JsonType::Number => "a number",
+        JsonType::Object => "an object",
+        JsonType::String => "a string",
+    };
+    match kind {
+        TypeKind::Single(kind) => name(*kind).to_owned(),
+        TypeKind::Multiple(kinds) => kinds.iter().map(name).collect::<Vec<_>>().join(" or "),
     }
 }
 

@@ -1,0 +1,52 @@
+//! People: a question is answered now, or the process waits for the answer.
+
+use std::sync::Mutex;
+
+use serde_json::Value;
+
+use crate::action::context::Question;
+use crate::action::{Failure, FailureKind, lasting};
+
+use crate::value::form_violations;
+
+use super::context::CallLog;
+use super::core::Core;
+
+/// Asks a person as a step. Without an answer the question is taken down, and this is a failure of kind `waiting`.
+pub(super) async fn ask(core: &Core, step: String, question: Question, log: &Mutex<CallLog>) -> Result<Value, Failure> {
+    core.step(&step, log, |_| async {
+        let answer = core.host.answer(&question, &core.run);
+        let answer = match question.timeout {
+            Some(timeout) => match tokio::time::timeout(timeout, answer).await {
+                Ok(answer) => answer,
+                Err(_) => return Err(no_answer(&question)),
+            },
+            None => answer.await,
+        };
+        let Some(answer) = answer else {
+            core.steps.ask(step.clone(), question.clone(), core.host.world().now());
+            return Err(Failure::new(FailureKind::Waiting, "a person has to answer first"));
+        };
+        match complaints(&question.form, &answer) {
+            None => Ok(answer),
+            Some(wrong) => {
+                let message = format!("the answer to `{}` does not fit: {wrong}", question.action);
+                Err(Failure::new(FailureKind::Validation, message))
+            }
+        }
+    })
+    .await
+}
+
+/// The failure of a question that no one answered in time.
+pub(super) fn no_answer(question: &Question) -> Failure {
+    let within = question.timeout.map(|timeout| format!(" within {}", lasting(timeout))).unwrap_or_default();
+    Failure::new(FailureKind::Timeout, format!("no one has answered `{}`{within}", question.action))
+}
+
+/// What is wrong with an answer to a form; `None`: it fits.
+pub(super) fn complaints(form: &Value, answer: &Value) -> Option<String> {
+    let violations = form_violations(form, answer);
+    let listed: Vec<String> = violations.iter().map(ToString::to_string).collect();
+    (!listed.is_empty()).then(|| listed.join("; "))
+}

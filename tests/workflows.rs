@@ -134,6 +134,12 @@ fn steady(value: &mut Value) {
     }
 }
 
+/// The test files under `tests/`, as `agent-run test --ci` runs them; `agent-run test --review` accepts new prompts.
+#[test]
+fn every_test_file_passes() {
+    agent_run::testing::assert_passes(root());
+}
+
 #[test]
 fn every_run_ends_as_its_snapshot_says() {
     let project = Project::of_the_repository();

@@ -60,6 +60,8 @@ pub enum Verb {
     Check(CheckArgs),
     /// Show the exact request that an action's LLM call would send
     Render(RenderArgs),
+    /// Run the test files: cases on a scripted model, snapshots of prompts
+    Test(TestArgs),
     /// Show the compiled planning domain
     Domain(DomainArgs),
     /// Draw the domain and the plan's way through it
@@ -255,6 +257,47 @@ pub struct RenderArgs {
     /// The fixed clock
     #[arg(long, value_name = "TIME")]
     pub now: Option<String>,
+}
+
+/// Flags of `test`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct TestArgs {
+    /// Test files or directories, or `FILE::CASE`; default: the project's tests
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<String>,
+    /// Accept new and changed snapshots
+    #[arg(long)]
+    pub update: bool,
+    /// Walk through new and changed snapshots: accept, reject or skip each
+    #[arg(long, conflicts_with_all = ["update", "ci", "json"])]
+    pub review: bool,
+    /// Write nothing (`CI=true` does the same)
+    #[arg(long, conflicts_with_all = ["update", "prune"])]
+    pub ci: bool,
+    /// Remove snapshots that no case has any more
+    #[arg(long)]
+    pub prune: bool,
+    /// Only cases whose `file::name` contains this (repeatable)
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Vec<String>,
+    /// Begin no further case after one has failed
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// Write a report as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Show which actions, goals, templates and branches of templates the cases reach
+    #[arg(long)]
+    pub coverage: bool,
+    /// Cases at one time; default: as many as there are processors
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    /// The model that answers `judge` checks, as `provider/id`
+    #[arg(long, value_name = "MODEL")]
+    pub judge: Option<String>,
+    /// Write a first test file for a workflow
+    #[arg(long, value_name = "WORKFLOW", conflicts_with_all = ["paths", "update", "review", "prune", "junit"])]
+    pub init: Option<String>,
 }
 
 /// Flags of `domain`.

@@ -26,6 +26,8 @@ mod schema;
 mod shell;
 mod solve;
 mod terminal;
+mod test;
+mod test_review;
 mod version;
 
 use std::process::ExitCode;
@@ -134,6 +136,7 @@ fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Fault> {
         Verb::Plan(args) => plan::plan(&args, global, out),
         Verb::Check(args) => check::check(&args, global, out),
         Verb::Render(args) => render::render(&args, global, out),
+        Verb::Test(args) => test::test(&args, global, out),
         Verb::Domain(args) => domain::domain(&args, global, out),
         Verb::Solve(args) => solve::solve(&args, out),
         Verb::Schema(args) => schema::schema(&args, out),

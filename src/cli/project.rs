@@ -74,7 +74,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Fault> {
     std::fs::canonicalize(path).map_err(|error| Fault::wrong(format!("`{}` cannot be read: {error}", path.display())))
 }
 
-fn missing_file(path: &Path) -> Fault {
+pub(super) fn missing_file(path: &Path) -> Fault {
     let fault = Fault::wrong(format!("there is no file `{}`", path.display()));
     let dir = path.parent().filter(|dir| dir.components().next() != Some(Component::CurDir)).unwrap_or(Path::new(""));
     let here = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };

@@ -46,6 +46,8 @@ use heads::Heads;
 use load::{Loaded, ModuleId};
 
 pub use load::{PROJECT_FILES, project_root};
+pub(crate) use providers::place_of;
+pub(crate) use settings::lay_over;
 
 /// Most agents that may be drawn in by one another.
 const AGENTS_MAX: usize = 10_000;
@@ -375,4 +377,44 @@ pub(crate) fn agents_named(node: &crate::source::Node) -> Vec<String> {
         }
     }
     names
+}
+
+/// The test files of a project, in the order of their paths: those of its `tests` directory, or at `paths` (files or
+/// directories, relative to the root). A test file is YAML or TOML with `cases` or `workflow` at its top; what lies in a
+/// project of its own below, is none of this one's.
+pub fn test_files(world: &dyn World, paths: &[PathBuf]) -> Vec<PathBuf> {
+    let tests = [PathBuf::from(Loaded::new(world).layout.tests)];
+    let paths = if paths.is_empty() { &tests } else { paths };
+    let mut found: IndexSet<PathBuf> = IndexSet::new();
+    for path in paths {
+        let listed = world.list(path);
+        if listed.is_empty() {
+            found.insert(path.clone());
+            continue;
+        }
+        let of_others: Vec<PathBuf> = listed
+            .iter()
+            .filter(|file| file.file_name().is_some_and(|name| PROJECT_FILES.iter().any(|project| name == *project)))
+            .filter_map(|file| file.parent().map(std::path::Path::to_owned))
+            .filter(|dir| dir != path && !dir.as_os_str().is_empty())
+            .collect();
+        let is_own = |file: &&PathBuf| !of_others.iter().any(|dir| file.starts_with(dir));
+        found.extend(listed.iter().filter(is_own).filter(|file| is_test_file(world, file)).cloned());
+    }
+    found.into_iter().collect()
+}
+
+fn is_test_file(world: &dyn World, path: &std::path::Path) -> bool {
+    let ending = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
+    if !matches!(ending, "yaml" | "yml" | "toml") {
+        return false;
+    }
+    let Ok(text) = world.read(path) else { return false };
+    text.lines().any(|line| {
+        let key = line.trim_start_matches(['[', '"', '\'']);
+        ["cases", "workflow"].iter().any(|word| {
+            key.strip_prefix(word)
+                .is_some_and(|rest| rest.trim_start_matches(['"', '\'']).trim_start().starts_with([':', '=', '.', ']']))
+        })
+    })
 }

@@ -157,26 +157,8 @@ impl AgentCx<'_> {
 
     /// Lays the settings of a record over options.
     fn apply(&mut self, record: &LlmRecord, options: &mut Options) {
-        let count = |count: Option<std::num::NonZeroU32>| count.map(std::num::NonZeroU32::get);
-        options.temperature = record.temperature.or(options.temperature);
-        options.top_p = record.top_p.or(options.top_p);
-        options.top_k = count(record.top_k).or(options.top_k);
-        options.max_tokens = count(record.max_tokens).or(options.max_tokens);
-        options.seed = record.seed.and_then(|seed| i64::try_from(seed).ok()).or(options.seed);
-        options.timeout = record.timeout.map(|timeout| timeout.0).or(options.timeout);
-        options.cache = record.cache.or(options.cache);
-        options.parallel_tool_calls = record.parallel_tool_calls.or(options.parallel_tool_calls);
-        if let Some(stop) = &record.stop {
-            options.stop = stop.iter().map(|text| text.value.clone()).collect();
-        }
-        if let Some(choice) = &record.tool_choice {
-            options.tool_choice = Some(ToolChoice::from_word(&choice.value));
-        }
-        if let Some(thinking) = &record.thinking {
-            match Thinking::from_value(&thinking.value()) {
-                Ok(thinking) => options.thinking = Some(thinking),
-                Err(message) => self.report(Diagnostic::error("wrong-shape", thinking.0.span, message)),
-            }
+        if let Some(wrong) = lay_over(record, options) {
+            self.report(wrong);
         }
     }
 
@@ -227,4 +209,30 @@ impl AgentCx<'_> {
 /// A model that no role names, asked in the usual way.
 fn chosen(model: String) -> ModelChoice {
     ModelChoice { roles: Vec::new(), model, options: Options::default(), retries: None }
+}
+
+/// Lays the settings of a record over options; tells what is wrong with one of them.
+pub(crate) fn lay_over(record: &LlmRecord, options: &mut Options) -> Option<Diagnostic> {
+    let count = |count: Option<std::num::NonZeroU32>| count.map(std::num::NonZeroU32::get);
+    options.temperature = record.temperature.or(options.temperature);
+    options.top_p = record.top_p.or(options.top_p);
+    options.top_k = count(record.top_k).or(options.top_k);
+    options.max_tokens = count(record.max_tokens).or(options.max_tokens);
+    options.seed = record.seed.and_then(|seed| i64::try_from(seed).ok()).or(options.seed);
+    options.timeout = record.timeout.map(|timeout| timeout.0).or(options.timeout);
+    options.cache = record.cache.or(options.cache);
+    options.parallel_tool_calls = record.parallel_tool_calls.or(options.parallel_tool_calls);
+    if let Some(stop) = &record.stop {
+        options.stop = stop.iter().map(|text| text.value.clone()).collect();
+    }
+    if let Some(choice) = &record.tool_choice {
+        options.tool_choice = Some(ToolChoice::from_word(&choice.value));
+    }
+    if let Some(thinking) = &record.thinking {
+        match Thinking::from_value(&thinking.value()) {
+            Ok(thinking) => options.thinking = Some(thinking),
+            Err(message) => return Some(Diagnostic::error("wrong-shape", thinking.0.span, message)),
+        }
+    }
+    None
 }

@@ -9,6 +9,7 @@ pub mod models;
 pub mod module;
 pub mod read;
 pub mod record;
+pub mod test_file;
 pub mod tools;
 pub mod types;
 pub mod workflow;

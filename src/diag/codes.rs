@@ -110,6 +110,7 @@ codes! {
     "unknown-condition": "a condition that is not declared",
     "unknown-field": "a field that the type does not have",
     "unknown-filter": "a filter that does not exist",
+    "unknown-fixture": "a fixture of tests that is not declared",
     "unknown-function": "a function or method that does not exist",
     "unknown-group": "a tool group that is not declared",
     "unknown-guardrail": "a guardrail that is not declared",

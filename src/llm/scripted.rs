@@ -39,6 +39,11 @@ impl Scripted {
         Scripted { rules: script.rules, used }
     }
 
+    /// For each rule of the script how many of its steps have answered.
+    pub fn used(&self) -> Vec<u64> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Takes the next step of the first rule that matches and is not used up.
     fn next_step(&self, request: &Request) -> Result<&Step, LlmError> {
         let digest = self.rules.iter().any(|rule| rule.hash.is_some()).then(|| request.digest());

@@ -112,6 +112,19 @@ impl Scope {
 }
 
 impl Ty {
+    /// A function that a position adds, such as `calls(action)` in the checks of tests: all its parameters are required.
+    pub fn function(name: &str, parameters: &[&str], returns: Ty) -> Ty {
+        let parameters: Vec<String> = parameters.iter().map(|name| (*name).to_owned()).collect();
+        let required = parameters.len();
+        Ty::Callable(Arc::new(Callable {
+            name: name.to_owned(),
+            parameters: Some(parameters),
+            required,
+            returns,
+            id: None,
+        }))
+    }
+
     /// The static type of values of a shape.
     pub fn of(types: &Types, shape: &Shape) -> Ty {
         Ty::of_within(types, shape, 0)

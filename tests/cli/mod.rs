@@ -10,6 +10,7 @@ mod plan;
 mod run;
 mod shell;
 mod solve;
+mod test;
 
 use crate::support::project::Project;
 

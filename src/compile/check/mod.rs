@@ -43,8 +43,7 @@ pub(crate) fn whole_checks(cx: &mut AgentCx<'_>) {
 
 /// Says what of a project was not looked at.
 pub(crate) fn not_checked(loaded: &Loaded<'_>, checked: &mut Checked) {
-    let tests = loaded.world.list(std::path::Path::new(&loaded.layout.tests));
-    let tests = tests.iter().filter(|path| path.extension().is_some_and(|end| end == "yaml" || end == "yml")).count();
+    let tests = super::test_files(loaded.world, &[std::path::PathBuf::from(&loaded.layout.tests)]).len();
     if tests > 0 {
         checked
             .not_checked

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::action;
 use crate::decl::module::{PLATFORM_SECTIONS, PROJECT_SECTIONS, SHARED_SECTIONS, WORKFLOW_SECTIONS};
+use crate::decl::test_file::TestFile;
 use crate::decl::tools::{Parameters, PlaybookEntry, StateMachine, ToolUse};
 use crate::decl::workflow::Settings;
 use crate::decl::{Defs, List, Module, Read, TOOL_BODIES};
@@ -26,7 +27,7 @@ pub fn published(kind: &str) -> Value {
         "workflow" => of_module(kind, &[SHARED_SECTIONS, WORKFLOW_SECTIONS, PLATFORM_SECTIONS].concat(), &[]),
         "project" => of_module(kind, &[SHARED_SECTIONS, PROJECT_SECTIONS].concat(), &[]),
         "references" => of_module(kind, SHARED_SECTIONS, &["references"]),
-        "test" => written(include_str!("test.json")),
+        "test" => of_test(),
         "script" => written(include_str!("script.json")),
         _ => Value::Bool(true),
     }
@@ -50,6 +51,23 @@ pub fn index() -> Value {
 
 fn written(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or(Value::Bool(true))
+}
+
+/// The schema of test files.
+fn of_test() -> Value {
+    let mut defs = Defs::default();
+    let reference = TestFile::schema(&mut defs);
+    let properties = crate::decl::read::properties_of(&reference, &defs);
+    let definitions = reachable(&properties, &defs.named);
+    json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "agent-run test file",
+        "description": "Cases that run a workflow on a scripted model",
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+        "definitions": definitions,
+    })
 }
 
 /// The schema of a module with these sections.

@@ -20,6 +20,7 @@ const NOT_SMALL: &[&str] = &[
     "unreadable-file",
     "nested-too-deep",
     "command-line",
+    "unknown-fixture",
 ];
 
 /// The files of an example; a fence without a path is a workflow.

@@ -1,0 +1,175 @@
+//! What stands in for tools and actions in a case.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use crate::action::{Failure, FailureKind};
+use crate::diag::Diagnostic;
+use crate::process::Stubs;
+use crate::source::{Node, Span};
+
+/// The results that a tool or action gives.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Stub {
+    /// Results and errors in order.
+    steps: Vec<Result<Value, String>>,
+    /// The steps were written under `turns`: then they are used up.
+    turns: bool,
+    /// Where its name stands.
+    pub(super) span: Span,
+    /// The case itself gives it, so that it has to be used.
+    pub(super) own: bool,
+}
+
+const KEYS: &[&str] = &["reply", "error", "turns"];
+
+impl Stub {
+    /// Reads data (which is given always), `{reply: data}`, `{error: text}` or `{turns: [those]}`.
+    pub(super) fn read(node: &Node, span: Span, own: bool) -> Result<Stub, Box<Diagnostic>> {
+        let only = node.as_map().and_then(|map| match map.entries.as_slice() {
+            [only] if KEYS.contains(&only.key.value.as_str()) => Some((only.key.value.as_str(), &only.value)),
+            _ => None,
+        });
+        let (steps, turns) = match only {
+            Some(("turns", turns)) => {
+                let Some(items) = turns.as_list().filter(|items| !items.is_empty()) else {
+                    let wrong = Diagnostic::error("wrong-shape", turns.span, "expected a list of at least one result");
+                    return Err(Box::new(wrong));
+                };
+                (items.iter().map(step).collect::<Result<Vec<_>, _>>()?, true)
+            }
+            _ => (vec![step(node)?], false),
+        };
+        Ok(Stub { steps, turns, span, own })
+    }
+}
+
+fn step(node: &Node) -> Result<Result<Value, String>, Box<Diagnostic>> {
+    let only = node.as_map().and_then(|map| match map.entries.as_slice() {
+        [only] => Some((only.key.value.as_str(), &only.value)),
+        _ => None,
+    });
+    match only {
+        Some(("reply", value)) => Ok(Ok(value.to_json())),
+        Some(("error", value)) => match value.as_str() {
+            Some(text) => Ok(Err(text.to_owned())),
+            None => Err(Box::new(Diagnostic::error("wrong-shape", value.span, "expected the text of the error"))),
+        },
+        _ => Ok(Ok(node.to_json())),
+    }
+}
+
+/// The stubs of one run, and what became of them.
+pub(super) struct CaseStubs {
+    tools: IndexMap<String, Stub>,
+    actions: IndexMap<String, Stub>,
+    /// Actions that reach out of the program: HTTP, other programs.
+    outside: BTreeSet<String>,
+    live: bool,
+    seen: Mutex<Seen>,
+}
+
+/// What became of stubs.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// How often each was asked for.
+    tools: IndexMap<String, usize>,
+    actions: IndexMap<String, usize>,
+    /// What was called without a stub, or oftener than its stub has turns.
+    pub(super) problems: Vec<String>,
+}
+
+impl CaseStubs {
+    pub(super) fn new(
+        tools: IndexMap<String, Stub>,
+        actions: IndexMap<String, Stub>,
+        outside: BTreeSet<String>,
+        live: bool,
+    ) -> CaseStubs {
+        CaseStubs { tools, actions, outside, live, seen: Mutex::default() }
+    }
+
+    /// What became of the stubs, and the own ones that were never asked for: what, name, place.
+    pub(super) fn finish(&self) -> (Vec<String>, Vec<(&'static str, String, Span)>) {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unused = Vec::new();
+        for (what, stubs, used) in [("tool", &self.tools, &seen.tools), ("action", &self.actions, &seen.actions)] {
+            let never = stubs.iter().filter(|(name, stub)| stub.own && !used.contains_key(name.as_str()));
+            unused.extend(never.map(|(name, stub)| (what, name.clone(), stub.span)));
+        }
+        let mut problems = seen.problems.clone();
+        problems.dedup();
+        (problems, unused)
+    }
+
+    fn give(&self, stub: &Stub, what: &str, name: &str, used: usize, seen: &mut Seen) -> Result<Value, Failure> {
+        let kind = if what == "tool" { FailureKind::Tool } else { FailureKind::Error };
+        if stub.turns && used >= stub.steps.len() {
+            let n = stub.steps.len();
+            let turns = if n == 1 { "turn" } else { "turns" };
+            let message =
+                format!("the {what} `{name}` was called for the {} time; its stub has {n} {turns}", nth(used + 1));
+            seen.problems.push(message.clone());
+            return Err(Failure::new(kind, message));
+        }
+        match stub.steps.get(if stub.turns { used } else { 0 }) {
+            Some(Ok(value)) => Ok(value.clone()),
+            Some(Err(text)) => Err(Failure::new(kind, text.clone())),
+            None => Ok(Value::Null),
+        }
+    }
+}
+
+/// `1st`, `2nd`, `3rd`, `4th`, …
+fn nth(n: usize) -> String {
+    let ending = match (n % 100, n % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{n}{ending}")
+}
+
+impl Stubs for CaseStubs {
+    fn tool(&self, name: &str, _: &Value) -> Option<Result<Value, Failure>> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = *seen.tools.entry(name.to_owned()).and_modify(|n| *n += 1).or_insert(1) - 1;
+        match self.tools.get(name) {
+            Some(stub) => Some(self.give(stub, "tool", name, used, &mut seen)),
+            None if self.live => None,
+            None => {
+                let message = format!(
+                    "the tool `{name}` was called and has no stub: add `tools: {{{name}: …}}`, or `live: true`"
+                );
+                seen.problems.push(message.clone());
+                Some(Err(Failure::new(FailureKind::Tool, message)))
+            }
+        }
+    }
+
+    fn action(&self, name: &str) -> Option<Result<Value, Failure>> {
+        let short = name.rsplit('.').next().unwrap_or(name);
+        let stub = self.actions.get(name).map(|stub| (name, stub)).or_else(|| Some((short, self.actions.get(short)?)));
+        match stub {
+            Some((name, stub)) => {
+                let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+                let used = *seen.actions.entry(name.to_owned()).and_modify(|n| *n += 1).or_insert(1) - 1;
+                Some(self.give(stub, "action", name, used, &mut seen))
+            }
+            None if self.live || !self.outside.contains(name) => None,
+            None => {
+                let message = format!(
+                    "the action `{name}` reaches out of the program and has no stub: add `actions: {{{name}: …}}`, or `live: true`"
+                );
+                let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+                seen.problems.push(message.clone());
+                Some(Err(Failure::new(FailureKind::Error, message)))
+            }
+        }
+    }
+}

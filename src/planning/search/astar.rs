@@ -10,10 +10,14 @@ use std::collections::BinaryHeap;
 use super::super::plan::Limit;
 use super::super::problem::Limits;
 use super::heuristic::{DEAD_END, LmCut};
+use super::pairs;
 use super::task::{ASSUMPTION, Op, Task};
 
 /// Tasks up to this many actions are first tried at the start's own bound; in larger ones that bound costs too much to ask.
 const DIVE_OPS_MAX: usize = 64;
+
+/// Expanded states after which it is asked whether pairs of facts prove that there is no plan.
+const PAIRS_AFTER: u64 = 2048;
 
 /// How a search on a task ended.
 pub(super) enum Found {
@@ -151,6 +155,9 @@ impl<'a> Search<'a> {
                 self.check_time()?;
             }
             self.check_memory(open.len())?;
+            if self.expanded == PAIRS_AFTER && best.is_none() && pairs::disprove(self.task, self.limits) {
+                return Ok(None);
+            }
             self.nodes[id as usize].expanded_at = node.cost;
             if let Some(assumed) = self.goal_assumes(id) {
                 let total = node.cost.saturating_add(ASSUMPTION * u128::from(assumed));

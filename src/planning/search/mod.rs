@@ -3,6 +3,7 @@
 mod astar;
 mod forced;
 mod heuristic;
+mod pairs;
 #[cfg(test)]
 mod reference;
 mod tail;

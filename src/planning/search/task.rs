@@ -1,8 +1,10 @@
 //! A problem cut down to one goal: only what the search has to look at, renumbered.
 //!
-//! Three reductions, each of which keeps the best plan and its tie-breaks:
+//! Four reductions, each of which keeps the best plan and its tie-breaks:
 //! - *Relevance and reachability*: actions that nothing needs (followed back from the goal) or whose preconditions can never
 //!   hold (followed forward, nothing ever undone) go; so do preconditions that hold at the start and are never undone.
+//! - *What is lost for good*: where nothing supplies what the goal asks for, it must last from the start, and actions that use it
+//!   up go; so do actions that need it and come too late. Two facts of the goal that every supplier of either undoes are a proof that there is no plan.
 //! - *Dominance*: of two actions that do the same to what is left, one needs no more and costs no more (or is declared first):
 //!   the other is never in the best plan.
 //! - *Deferred restrictions*: "has not run yet" marks and the demand for progress forbid what a best plan hardly ever does.
@@ -22,6 +24,8 @@ pub(super) const ASSUMPTION: u128 = 1 << 44;
 const COST_SHIFT: u32 = 64;
 /// How many incomparable actions of one effect are compared with each further one.
 const RIVALS_MAX: usize = 16;
+/// How many things that nothing supplies are followed to where they are lost.
+const LOSSES_MAX: usize = 8;
 /// Times that relevance and reachability are repeated for what the others removed.
 const ROUNDS: usize = 3;
 
@@ -79,13 +83,23 @@ impl Task {
             return None;
         }
         let mut reduction = Reduction::new(problem, kept, goal);
+        reduction.forbid_losses();
         for round in 0..ROUNDS {
             reduction.follow_back();
             if !reduction.follow_forward() {
                 return None;
             }
+            if reduction.forbid_losses() | reduction.forbid_too_late() {
+                reduction.follow_back();
+                if !reduction.follow_forward() {
+                    return None;
+                }
+            }
             reduction.follow_back();
             let task = reduction.build();
+            if task.goal_excludes_itself() {
+                return None;
+            }
             let dominated = task.dominated();
             if dominated.is_empty() || round + 1 == ROUNDS {
                 return Some(task.without(&dominated));
@@ -95,6 +109,45 @@ impl Task {
             }
         }
         None
+    }
+
+    /// Returns whether two facts of the goal never hold together: not at the start, and whatever supplies one of them undoes
+    /// the other.
+    fn goal_excludes_itself(&self) -> bool {
+        if self.goal.len() < 2 || self.goal.len() > 64 {
+            return false;
+        }
+        let mut place = vec![None; self.facts];
+        self.goal.iter().enumerate().for_each(|(at, &(fact, value))| place[fact as usize] = Some((at, value)));
+        let start = |&(fact, value): &(u32, bool)| {
+            let (t, f) = self.start[fact as usize];
+            if value { t } else { f }
+        };
+        let given =
+            self.goal.iter().enumerate().fold(0u64, |bits, (at, literal)| bits | u64::from(start(literal)) << at);
+        let mut beside: Vec<u64> = self.goal.iter().map(|literal| if start(literal) { given } else { 0 }).collect();
+        for op in &self.ops {
+            let (mut made, mut undone) = (0u64, 0u64);
+            for &(fact, needs) in &op.pre {
+                if let Some((at, _)) = place[fact as usize].filter(|&(_, value)| value != needs) {
+                    undone |= 1 << at;
+                }
+            }
+            for &(fact, t, f) in &op.effects {
+                if let Some((at, value)) = place[fact as usize] {
+                    let makes = if value { t } else { f };
+                    made |= u64::from(makes) << at;
+                    undone = if makes { undone & !(1 << at) } else { undone | 1 << at };
+                }
+            }
+            let mut rest = made;
+            while rest != 0 {
+                beside[rest.trailing_zeros() as usize] |= !undone;
+                rest &= rest - 1;
+            }
+        }
+        let pairs = (0..self.goal.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
+        pairs.into_iter().any(|(a, b)| beside[a] >> b & 1 == 0 && beside[b] >> a & 1 == 0)
     }
 
     fn dominated(&self) -> Vec<usize> {
@@ -230,11 +283,21 @@ impl<'a, 'p> Reduction<'a, 'p> {
     /// Follows effects forward from the start as if nothing were ever undone; says whether the goal is reached and forbids
     /// the actions that are not.
     fn follow_forward(&mut self) -> bool {
+        let (fired, reached) = self.reach(None);
+        for &action in &self.chosen {
+            self.allowed[action as usize] &= fired[action as usize];
+        }
+        self.goal.iter().all(|&(fact, value)| self.problem.start.allows(fact, value) || reached[literal(fact, value)])
+    }
+
+    /// Returns which actions can run, and which literals can be had, if nothing were ever undone; actions that lose a literal
+    /// bring nothing about, but may be among those that run.
+    fn reach(&self, keeping: Option<(FactId, bool)>) -> (Vec<bool>, Vec<bool>) {
         let domain = self.problem.domain;
         let mut lacking = vec![u32::MAX; domain.operators.len()];
         let mut reached = vec![false; self.needed.len()];
         let mut ready: Vec<u32> = Vec::new();
-        for &action in &self.chosen {
+        for &action in self.chosen.iter().filter(|&&action| self.allowed[action as usize]) {
             let pre = &domain.operators[action as usize].pre;
             let open = pre.iter().filter(|&&(fact, value)| {
                 !self.problem.start.allows(fact, value) && !self.deferred(action, fact, value)
@@ -247,6 +310,9 @@ impl<'a, 'p> Reduction<'a, 'p> {
         let mut fired = vec![false; domain.operators.len()];
         while let Some(action) = ready.pop() {
             fired[action as usize] = true;
+            if keeping.is_some_and(|(fact, value)| self.loses(action, fact, value)) {
+                continue;
+            }
             for &(fact, effect) in &domain.operators[action as usize].effects {
                 if !self.problem.assumes_effect(action as usize, fact) {
                     continue;
@@ -269,10 +335,77 @@ impl<'a, 'p> Reduction<'a, 'p> {
                 }
             }
         }
-        for &action in &self.chosen {
-            self.allowed[action as usize] &= fired[action as usize];
+        (fired, reached)
+    }
+
+    /// Returns whether nothing supplies a literal, so that once lost it is lost for good.
+    fn is_given_once(&self, fact: FactId, value: bool) -> bool {
+        let mut suppliers = self.problem.domain.brought_by.of(literal(fact, value)).iter();
+        !suppliers.any(|&action| self.allowed[action as usize] && self.problem.assumes_effect(action as usize, fact))
+    }
+
+    /// Returns whether an action loses a literal that nothing supplies: by its effect, or by taking an open fact to be otherwise.
+    fn loses(&self, action: u32, fact: FactId, value: bool) -> bool {
+        let operator = &self.problem.domain.operators[action as usize];
+        let undoes = operator.effects.contains(&(fact, Effect::Makes(!value)));
+        undoes && self.problem.assumes_effect(action as usize, fact) || operator.pre.contains(&(fact, !value))
+    }
+
+    /// Forbids the actions that no plan has because they lose for good what the goal asks for, or need what the way to them
+    /// has lost for good. Says whether there were any.
+    fn forbid_losses(&mut self) -> bool {
+        let domain = self.problem.domain;
+        let mut lost = false;
+        for index in 0..self.goal.len() {
+            let (fact, value) = self.goal[index];
+            if !self.is_given_once(fact, value) {
+                continue;
+            }
+            let losers = [domain.brought_by.of(literal(fact, !value)), domain.required_by.of(literal(fact, !value))];
+            for &action in losers.into_iter().flatten() {
+                if self.loses(action, fact, value) {
+                    lost |= std::mem::replace(&mut self.allowed[action as usize], false);
+                }
+            }
         }
-        self.goal.iter().all(|&(fact, value)| self.problem.start.allows(fact, value) || reached[literal(fact, value)])
+        lost
+    }
+
+    /// Forbids the actions that need what the way to them has lost for good. Says whether there were any.
+    fn forbid_too_late(&mut self) -> bool {
+        let mut given: Vec<(FactId, bool)> = Vec::new();
+        'actions: for &action in &self.chosen {
+            for &(fact, value) in &self.problem.domain.operators[action as usize].pre {
+                if self.problem.start.allows(fact, value)
+                    && !given.contains(&(fact, value))
+                    && !self.may_defer(action, fact, value)
+                    && self.is_lost_before(action, fact, value)
+                {
+                    given.push((fact, value));
+                    if given.len() == LOSSES_MAX {
+                        break 'actions;
+                    }
+                }
+            }
+        }
+        let mut lost = false;
+        for (fact, value) in given {
+            let (fired, _) = self.reach(Some((fact, value)));
+            for &action in self.problem.domain.required_by.of(literal(fact, value)) {
+                if !fired[action as usize] && !self.may_defer(action, fact, value) {
+                    lost |= std::mem::replace(&mut self.allowed[action as usize], false);
+                }
+            }
+        }
+        lost
+    }
+
+    /// Returns whether some other relevant action may lose what an action needs, and nothing supplies it anew.
+    fn is_lost_before(&self, action: u32, fact: FactId, value: bool) -> bool {
+        let domain = self.problem.domain;
+        let losers = [domain.brought_by.of(literal(fact, !value)), domain.required_by.of(literal(fact, !value))];
+        let mut losers = losers.into_iter().flatten().filter(|&&other| other != action && self.allowed[other as usize]);
+        losers.any(|other| self.chosen.binary_search(other).is_ok()) && self.is_given_once(fact, value)
     }
 
     /// Returns whether an action that has to make progress could ever make any: some fact is not true, or can stop being so.

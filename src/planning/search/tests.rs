@@ -185,6 +185,50 @@ fn a_plan_that_is_continued_is_the_one_that_a_search_finds() {
 }
 
 #[test]
+fn pairs_disprove_only_what_has_no_plan() {
+    let disproved = std::cell::Cell::new(0);
+    run(6000, |case| {
+        let (compiled, start) = case.compile();
+        let problem = Problem::new(&compiled, start);
+        for goal in problem.goals() {
+            let Some(task) = Task::new(&problem, goal, &Kept::default()) else { continue };
+            if pairs::disprove(&task, &Limits::default()) {
+                disproved.set(disproved.get() + 1);
+                prop_assert_eq!(reference::search(&problem, goal, usize::MAX), Ok(None));
+            }
+        }
+        Ok(())
+    });
+    assert!(disproved.get() > 10, "only {} were disproved", disproved.get());
+}
+
+#[test]
+fn a_step_that_uses_up_what_a_later_one_needs_is_found_out() {
+    // Twenty independent switches make a million states; in each of them the token is gone when the last step needs it.
+    let mut domain = Domain::new();
+    let [token, half, done] = ["token", "half", "done"].map(|text| domain.fact(text));
+    let mut goal = vec![(done, true)];
+    for number in 0..20 {
+        let (on, other) = (domain.fact(&format!("on{number}")), domain.fact(&format!("other{number}")));
+        for (name, fact) in [("on", on), ("other", other)] {
+            let effects = vec![(on, Effect::Makes(fact == on)), (other, Effect::Makes(fact == other))];
+            domain.actions.push(Action { effects, ..Action::new(format!("{name}{number}")) });
+        }
+        goal.push((if number % 2 == 0 { on } else { other }, true));
+    }
+    let uses = vec![(half, Effect::Makes(true)), (token, Effect::Makes(false))];
+    domain.actions.push(Action { pre: vec![(token, true)], effects: uses, ..Action::new("use") });
+    let pre = vec![(half, true), (token, true)];
+    domain.actions.push(Action { pre, effects: vec![(done, Effect::Makes(true))], ..Action::new("finish") });
+    domain.goals.push(Goal { name: "goal".into(), pre: goal, value: 0.0 });
+    let compiled = domain.compile().expect("a good domain");
+    let mut start = State::all(compiled.domain().fact_count(), Truth::False);
+    start.set(token, Truth::True);
+    let found = plan(&Problem::new(&compiled, start));
+    assert!(matches!(found, Outcome::Unsolvable(Proof { expanded }) if expanded < 5000), "{found:?}");
+}
+
+#[test]
 fn reordering_actions_changes_no_cost() {
     run(1000, |case| {
         let (compiled, start) = case.compile();

@@ -3,6 +3,7 @@
 mod support;
 
 mod cli;
+mod mcp;
 mod mistakes;
 mod readme;
 mod schemas;

@@ -1,6 +1,7 @@
 //! What several tests need: the repository's files, temporary projects, the program itself, literate cases.
 
 pub(crate) mod literate;
+pub(crate) mod mcp_server;
 pub(crate) mod mock_llm;
 pub(crate) mod project;
 

@@ -1,0 +1,406 @@
+//! MCP servers: a small one that misbehaves (`support/mcp_server.rs`), and the official ones of the npm registry.
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use agent_run::llm::Secret;
+use agent_run::tool::mcp::{CallError, Client, Progress, Reach, ServerConfig};
+use serde_json::{Map, Value, json};
+
+use crate::support::mcp_server::{BEHAVIOUR, command, entry};
+use crate::support::project::{Output, Project};
+
+/// The test server with a behaviour, for the library.
+fn config(behaviour: &str) -> ServerConfig {
+    ServerConfig {
+        reach: Reach::Program {
+            command: command().into_iter().map(Secret::new).collect(),
+            env: vec![(BEHAVIOUR.to_owned(), Secret::new(behaviour))],
+            cwd: PathBuf::new(),
+        },
+        timeout: None,
+        restarts: 1,
+        secrets: Vec::new(),
+    }
+}
+
+async fn started(behaviour: &str) -> Client {
+    Client::start("test", &config(behaviour), Path::new("")).await.expect("the server starts")
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    value.as_object().cloned().expect("an object")
+}
+
+async fn called(client: &Client, tool: &str, arguments: Value) -> Result<Value, CallError> {
+    client.call(tool, object(arguments), &|_| ()).await
+}
+
+/// A project with the server and one action that calls a tool of it; the rest of the tool and the server as given.
+fn project(server: &str, tool: &str, with: &str) -> Project {
+    let workflow = format!(
+        "agent: caller
+description: Calls a tool of a server
+inputs: UserInput
+types: {{Said: string}}
+tools:
+  used: {{description: The tool, parameters: {{text?: string, file?: string, name?: string}}, mcp: {{server: test, tool: {tool}}}}}
+actions:
+  call: {{description: Call it, inputs: UserInput, output: Said, call: {{tool: used, with: {with}}}, achieves: It was called}}
+"
+    );
+    Project::new()
+        .file("agent-run.yaml", format!("project: {{name: test}}\nmcp_servers:\n  test: {server}\n"))
+        .file("workflows/caller.yaml", workflow)
+}
+
+fn run(project: &Project) -> Output {
+    project.run(&["run", "workflows/caller.yaml", "--json", "x"])
+}
+
+fn failure(output: Output) -> String {
+    output.exits(1).json()["failure"]["message"].as_str().expect("a message").to_owned()
+}
+
+#[test]
+fn a_tool_of_a_server_is_called_in_a_cleared_environment() {
+    let output = run(&project(&entry("sound", ""), "environment", "{}")).exits(0).json();
+    assert_eq!(output["output"]["value"], format!("{BEHAVIOUR} PATH"));
+    assert_eq!(output["history"][0]["tools"][0]["name"], "used");
+    assert_eq!(output["history"][0]["tools"][0]["status"], "ok");
+}
+
+#[test]
+fn a_server_that_cannot_start_is_named_with_its_last_words() {
+    let message = failure(run(&project(&entry("broken", ""), "echo", "{}")));
+    assert!(message.starts_with("the MCP server `test` cannot be started"), "{message}");
+    assert!(
+        message.contains(
+            "it ended with status 3; its last words:\n    reading the configuration\n    no key is set; give TOKEN"
+        ),
+        "{message}"
+    );
+    let message = failure(run(&project("{command: [no-such-program]}", "echo", "{}")));
+    assert!(message.contains("there is no program `no-such-program`") && message.contains("PATH"), "{message}");
+    let message = failure(run(&project(&entry("refuses", ""), "echo", "{}")));
+    assert!(message.contains("it refused the handshake: not for you"), "{message}");
+    let message = failure(run(&project("{url: 'http://127.0.0.1:1/mcp'}", "echo", "{}")));
+    assert!(message.contains("the MCP server `test` cannot be started (`http://127.0.0.1:1/mcp`)"), "{message}");
+}
+
+#[test]
+fn a_server_that_ends_is_started_again_and_the_call_repeated_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("once").display().to_string();
+    let output = run(&project(&entry("sound", ""), "die_once", &format!("{{file: '{file}'}}"))).exits(0).json();
+    assert_eq!(output["output"]["value"], "the second time");
+    let message = failure(run(&project(&entry("sound", ""), "die", "{}")));
+    assert!(message.contains("ended before it answered `die`: it ended with status 7"), "{message}");
+    assert!(message.contains("the disk is full"), "{message}");
+}
+
+#[test]
+fn a_call_that_must_not_be_repeated_is_not() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("once").display().to_string();
+    let project = project(&entry("sound", ""), "die_once", &format!("{{file: '{file}'}}"));
+    let workflow = project.read("workflows/caller.yaml").replace("mcp: {", "idempotent: false, mcp: {");
+    project.write("workflows/caller.yaml", workflow);
+    let message = failure(run(&project));
+    assert!(message.contains("ended before it answered `die_once`"), "{message}");
+}
+
+#[test]
+fn one_server_serves_the_whole_run_with_its_sub_processes_and_ends_with_it() {
+    let project = project(&entry("sound", ""), "count", "{file: pids}");
+    let nested = "agent: outer
+description: Calls twice, once in a sub-process
+inputs: UserInput
+types: {Said: string, All: string}
+tools: {used: {description: Counts, parameters: {file: string}, mcp: {server: test, tool: count}}}
+actions:
+  inner: {description: In a sub-process, inputs: UserInput, output: Said, agent: caller}
+  own: {description: Here, inputs: Said, output: All, call: {tool: used, with: {file: pids}}, achieves: It was called twice}
+";
+    project.write("workflows/outer.yaml", nested);
+    project.run(&["run", "workflows/outer.yaml", "--json", "x"]).exits(0);
+    let pids = project.read("pids");
+    let pids: Vec<&str> = pids.split_whitespace().collect();
+    assert_eq!(pids.len(), 2);
+    assert_eq!(pids[0], pids[1], "the same server answered both");
+    assert!(!Path::new(&format!("/proc/{}", pids[0])).exists(), "the server has ended with the run");
+}
+
+#[test]
+fn a_secret_that_a_server_echoes_is_redacted() {
+    let server = entry("sound", "").replace("{MCP_TEST", "{TOKEN: '${env:TOKEN}', MCP_TEST");
+    let project = project(&server, "variable", "{name: TOKEN}").env("TOKEN", "sk-very-secret");
+    let output = run(&project).exits(0);
+    assert!(output.stdout.contains("[redacted]") && !output.stdout.contains("sk-very-secret"), "{output}");
+}
+
+#[test]
+fn a_variable_that_is_not_set_is_a_warning_and_a_failure_of_the_call() {
+    let server = entry("sound", "").replace("{MCP_TEST", "{TOKEN: '${env:TOKEN}', MCP_TEST");
+    let project = project(&server, "echo", "{}");
+    let checked = project.run(&["check"]).exits(0);
+    assert!(checked.stdout.contains("missing-env") || checked.stderr.contains("missing-env"), "{checked}");
+    let message = failure(run(&project));
+    assert!(message.contains("the MCP server `test` needs the environment variable `TOKEN`"), "{message}");
+    assert!(message.contains("agent-run.yaml:3:"), "{message}");
+}
+
+#[test]
+fn what_the_project_denies_is_not_called_and_a_dry_run_calls_nothing() {
+    let project = project("{command: [no-such-program]}", "echo", "{}");
+    let denied = format!("{}permissions: {{deny: ['mcp:test']}}\n", project.read("agent-run.yaml"));
+    let dry = project.run(&["run", "workflows/caller.yaml", "--json", "--dry-run", "x"]).exits(0).json();
+    assert!(dry["output"]["value"].as_str().is_some_and(|text| text.contains("echo")), "{dry}");
+    project.write("agent-run.yaml", denied);
+    let document = run(&project).exits(1).json();
+    assert_eq!(document["failure"]["kind"], "permission", "{document}");
+}
+
+#[test]
+fn mistakes_in_a_server_are_found_where_they_stand() {
+    for (server, code, column) in [
+        ("{command: [npx], url: 'http://localhost'}", "two-forms", 31),
+        ("{command: [npx], headers: {A: b}}", "two-forms", 36),
+        ("{url: 'http://localhost/mcp', env: {A: b}}", "two-forms", 45),
+        ("{command: [npx], cwd: ../x}", "path-escapes", 31),
+        ("{command: [npx -y server]}", "one-word-command", 20),
+        ("{timeout: 5s}", "missing-key", 3),
+        ("{url: localhost}", "bad-url", 15),
+    ] {
+        let document = project(server, "echo", "{}").run(&["check", "--json"]).json();
+        let found = document["diagnostics"].as_array().and_then(|all| all.iter().find(|found| found["code"] == code));
+        let found = found.unwrap_or_else(|| panic!("{server}: {document}"));
+        assert_eq!((&found["line"], &found["column"]), (&json!(3), &json!(column)), "{server}: {found}");
+    }
+}
+
+#[tokio::test]
+async fn the_list_is_read_page_by_page_and_again_when_it_changes() {
+    let client = started("sound").await;
+    let names = |tools: &agent_run::tool::mcp::ServerTools| -> Vec<String> {
+        tools.tools.iter().map(|tool| tool.name.clone()).collect()
+    };
+    let tools = client.tools().await.expect("a list");
+    assert_eq!(names(&tools), ["echo", "fail"]);
+    assert!(std::sync::Arc::ptr_eq(&tools, &client.tools().await.expect("a list")), "it is not asked for again");
+    let schema = tools.tools[0].schema.as_ref().expect("the server's schema");
+    assert_eq!(schema.value()["properties"]["text"]["minLength"], 1);
+    assert!(schema.validate(json!({"text": ""})).is_err() && schema.validate(json!({"text": "a"})).is_ok());
+    // The note stands before the result, so it was heard when the call has ended.
+    called(&client, "grow", json!({})).await.expect("a result");
+    assert_eq!(names(&client.tools().await.expect("a list")), ["echo", "fail", "grown"]);
+}
+
+#[tokio::test]
+async fn a_tool_that_cannot_be_offered_does_not_take_the_others_along() {
+    let tools = started("odd").await.tools().await.expect("a list");
+    let names: Vec<&str> = tools.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["dots_and_slashes", "dots_and_slashes_2"]);
+    let left_out: Vec<&str> = tools.left_out.iter().map(|left| left.tool.as_str()).collect();
+    assert_eq!(left_out, ["wrong", "no.schema"]);
+    let endless = started("endless").await.tools().await.expect_err("no list");
+    assert!(endless.to_string().contains("pages"), "{endless}");
+}
+
+#[tokio::test]
+async fn results_keep_their_kind() {
+    let client = started("sound").await;
+    assert_eq!(called(&client, "structured", json!({})).await, Ok(json!({"n": 1})));
+    let pictures = json!(["two of them", {"mime": "image/png", "data": "QUJD"}, {"mime": "image/gif", "data": "REVG"}, "[resource x://b: b]"]);
+    assert_eq!(called(&client, "pictures", json!({})).await, Ok(pictures));
+    assert_eq!(called(&client, "fail", json!({})).await, Err(CallError::Refused("the shelf is empty".to_owned())));
+    let strange = called(&client, "strange", json!({})).await.expect_err("no result");
+    assert!(matches!(&strange, CallError::Refused(words) if words.contains("not what the protocol says")), "{strange}");
+    // The server goes on after each.
+    assert_eq!(called(&client, "echo", json!({"text": "here"})).await, Ok(json!("here")));
+}
+
+#[tokio::test]
+async fn a_result_that_is_too_long_is_refused_and_the_server_goes_on() {
+    let client = started("sound").await;
+    let refused = called(&client, "huge", json!({})).await.expect_err("too long");
+    assert!(matches!(&refused, CallError::Refused(words) if words.contains("16 MiB")), "{refused}");
+    assert_eq!(called(&client, "echo", json!({"text": "here"})).await, Ok(json!("here")));
+}
+
+#[tokio::test]
+async fn progress_is_heard_in_order() {
+    let client = started("sound").await;
+    let heard: Mutex<Vec<Progress>> = Mutex::default();
+    let note = |progress: Progress| heard.lock().expect("no panic").push(progress);
+    assert_eq!(client.call("progress", Map::new(), &note).await, Ok(json!("baked")));
+    let heard = heard.into_inner().expect("no panic");
+    assert!(!heard.is_empty() && heard.windows(2).all(|two| two[0].progress < two[1].progress), "{heard:?}");
+    assert_eq!((heard[0].total, heard[0].message.as_deref()), (Some(3.0), Some("baking")));
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_is_cancelled() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("state");
+    let client = started("sound").await;
+    let mut call = Box::pin(called(&client, "hang", json!({"file": file.to_str()})));
+    let reads = |what: &'static str| {
+        let file = file.clone();
+        move || std::fs::read_to_string(&file).is_ok_and(|text| text == what)
+    };
+    let is_called = until(reads("called"));
+    tokio::select! {
+        ended = &mut call => panic!("{ended:?}"),
+        () = is_called => {}
+    }
+    drop(call);
+    until(reads("cancelled")).await;
+}
+
+/// Waits until something holds.
+async fn until(holds: impl Fn() -> bool) {
+    let wait = async {
+        while !holds() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), wait).await.expect("it comes to hold");
+}
+
+/// Where the official servers are; installed at the first use. `None` where there is no Node or no registry.
+fn official(server: &str) -> Option<PathBuf> {
+    static INSTALL: Mutex<Option<bool>> = Mutex::new(None);
+    let dir = crate::support::root().join("target/servers");
+    let file = dir.join(format!("node_modules/@modelcontextprotocol/server-{server}/dist/index.js"));
+    let mut installed = INSTALL.lock().expect("no panic");
+    if installed.is_none() && !file.exists() {
+        std::fs::create_dir_all(&dir).expect("the directory is made");
+        std::fs::copy(crate::support::root().join("tests/servers/package.json"), dir.join("package.json"))
+            .expect("the list of servers is copied");
+        let npm = std::process::Command::new("npm")
+            .args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"])
+            .arg(&dir)
+            .output();
+        *installed = Some(npm.is_ok_and(|output| output.status.success()));
+    }
+    if file.exists() && std::process::Command::new("node").arg("--version").output().is_ok() {
+        return Some(file);
+    }
+    eprintln!("SKIPPED: Node, or the MCP server `{server}` of the npm registry, is not there");
+    None
+}
+
+/// An official server over standard input and output.
+fn node(file: &Path, arguments: &[&str], env: &[(&str, &str)]) -> ServerConfig {
+    let words = ["node", file.to_str().expect("a text")].into_iter().chain(arguments.iter().copied());
+    ServerConfig {
+        reach: Reach::Program {
+            command: words.map(Secret::new).collect(),
+            env: env.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value))).collect(),
+            cwd: PathBuf::new(),
+        },
+        ..config("")
+    }
+}
+
+/// What holds of the server `everything` over either transport.
+async fn everything(client: &Client) {
+    let tools = client.tools().await.expect("a list");
+    assert!(tools.left_out.is_empty(), "{:?}", tools.left_out);
+    let sum = tools.tools.iter().find(|tool| tool.name == "get-sum").expect("the tool");
+    assert!(sum.parameters.fields["a"].required, "{:?}", sum.parameters);
+    assert_eq!(called(client, "get-sum", json!({"a": 1, "b": 2})).await, Ok(json!("The sum of 1 and 2 is 3.")));
+    let weather = called(client, "get-structured-content", json!({"location": "Chicago"})).await.expect("a result");
+    assert!(weather["temperature"].is_number(), "{weather}");
+    let image = called(client, "get-tiny-image", json!({})).await.expect("a result");
+    assert!(image.as_array().is_some_and(|parts| parts.iter().any(|part| part["mime"] == "image/png")), "{image}");
+    let wrong = called(client, "get-sum", json!({"a": "x"})).await.expect_err("a complaint");
+    assert!(matches!(wrong, CallError::Refused(_)), "{wrong}");
+    let heard: Mutex<Vec<f64>> = Mutex::default();
+    let note = |progress: Progress| heard.lock().expect("no panic").push(progress.progress);
+    let long = object(json!({"duration": 0.1, "steps": 2}));
+    client.call("trigger-long-running-operation", long, &note).await.expect("a result");
+    assert!(!heard.into_inner().expect("no panic").is_empty(), "progress was heard");
+}
+
+#[tokio::test]
+async fn the_official_server_everything_over_standard_input_and_output() {
+    let Some(file) = official("everything") else { return };
+    let client = Client::start("everything", &node(&file, &[], &[]), Path::new("")).await.expect("it starts");
+    everything(&client).await;
+    client.close().await;
+}
+
+#[tokio::test]
+async fn the_official_server_everything_over_http() {
+    let Some(file) = official("everything") else { return };
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|at| at.local_addr()).expect("a free port").port();
+    let mut server = tokio::process::Command::new("node")
+        .arg(&file)
+        .arg("streamableHttp")
+        .env("PORT", port.to_string())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the server starts");
+    until(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()).await;
+    let reach = Reach::Address {
+        url: Secret::new(format!("http://127.0.0.1:{port}/mcp")),
+        headers: vec![("X-Token".to_owned(), Secret::new("sk-very-secret"))],
+    };
+    let config = ServerConfig { reach, ..config("") };
+    let client = Client::start("everything", &config, Path::new("")).await.expect("it answers");
+    everything(&client).await;
+    server.kill().await.expect("it is killed");
+    let gone = called(&client, "echo", json!({"message": "x"})).await.expect_err("nobody answers");
+    assert!(matches!(&gone, CallError::Gone(words) if !words.contains("sk-very-secret")), "{gone}");
+}
+
+#[tokio::test]
+async fn the_official_server_filesystem_keeps_to_its_directory() {
+    let Some(file) = official("filesystem") else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let root = dir.path().canonicalize().expect("a path");
+    std::fs::write(root.join("note.txt"), "Buy milk").expect("the file is written");
+    let config = node(&file, &[root.to_str().expect("a text")], &[]);
+    let client = Client::start("files", &config, Path::new("")).await.expect("it starts");
+    let read = |path: PathBuf| json!({"path": path.to_str()});
+    let text = called(&client, "read_text_file", read(root.join("note.txt"))).await.expect("the text");
+    assert!(text.to_string().contains("Buy milk"), "{text}");
+    let outside = called(&client, "read_text_file", read("/etc/hostname".into())).await.expect_err("a complaint");
+    assert!(matches!(outside, CallError::Refused(_)), "{outside}");
+}
+
+#[tokio::test]
+async fn the_official_server_memory_remembers() {
+    let Some(file) = official("memory") else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let kept = dir.path().join("memory.jsonl");
+    let config = node(&file, &[], &[("MEMORY_FILE_PATH", kept.to_str().expect("a text"))]);
+    let client = Client::start("memory", &config, Path::new("")).await.expect("it starts");
+    let ada = json!({"entities": [{"name": "Ada", "entityType": "person", "observations": ["likes tea"]}]});
+    called(&client, "create_entities", ada).await.expect("a result");
+    client.close().await;
+    let client = Client::start("memory", &config, Path::new("")).await.expect("it starts again");
+    let found = called(&client, "search_nodes", json!({"query": "tea"})).await.expect("a result");
+    assert_eq!(found["entities"][0]["name"], "Ada");
+}
+
+#[test]
+fn the_example_answers_from_the_handbook() {
+    let Some(file) = official("filesystem") else { return };
+    let project = Project::of_the_repository();
+    let server = r#"[npx, -y, "@modelcontextprotocol/server-filesystem@2026.8.31", .]"#;
+    let declared = project.read("agent-run.yaml");
+    assert!(declared.contains(server), "the example starts the version that is tested");
+    project.write("agent-run.yaml", declared.replace(server, &format!("[node, {}, .]", file.display())));
+    let question = "I rode my new bike 50 km. Can I give it back?";
+    let script = "prompts/scripts/handbook-desk.yaml";
+    let run = ["run", "workflows/handbook-desk.yaml", "--json", "--script", script, question];
+    let document = project.run(&run).exits(0).json();
+    assert_eq!(document["output"]["value"]["page"], "returns.md", "{document:#}");
+    assert_eq!(document["usage"]["tool_calls"], 2, "{document:#}");
+}

@@ -286,6 +286,10 @@ pub trait Context: Send + Sync {
     fn dry_run(&self) -> bool;
     /// Refuses unless a permission such as `internet` or `exec` is granted for `subject` (a URL, a program).
     fn permit(&self, permission: &str, subject: &str) -> Result<(), Failure>;
+    /// Whether a permission is granted without asking anyone.
+    fn is_allowed(&self, permission: &str, subject: &str) -> bool;
+    /// Tells the person something that they should know, once in a run for each `key`.
+    fn notice(&self, key: &'static str, message: &str);
     /// Asks a model until `accept` takes a reply: it gets the reply's value and answers the value or what is wrong with
     /// it, which goes back to the model. Chooses the model, retries, falls back, counts usage and keeps the limits.
     async fn ask_model(

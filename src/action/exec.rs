@@ -8,7 +8,7 @@ use std::time::Duration as StdDuration;
 use futures::{FutureExt, TryFutureExt};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 use crate::decl::{Data as WrittenData, Defs, Duration, List, Name, Read, ReadCx, Table, Template};
 use crate::diag::Diagnostic;
@@ -19,6 +19,7 @@ use crate::{record, words};
 
 use super::context::{Context, Failure, FailureKind};
 use super::lower::LowerCx;
+use super::sandbox::{self, Means, Rules};
 use super::shared::{excerpt, is_text, lasting, redacted, redacted_failure, render, render_data, stub};
 use super::{ActionKind, Body, Needs, Written};
 
@@ -31,7 +32,7 @@ const ERRORS_BYTES_MAX: usize = 64 * 1024;
 /// How much of it a message shows, in characters.
 const EXCERPT_CHARS: usize = 600;
 /// The only variable that a program finds in its environment beside those of `env`: where programs are.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const PATH: &str = sandbox::SEARCHED;
 
 /// The kind `exec`.
 pub(super) struct Exec;
@@ -175,6 +176,9 @@ struct Run {
     env: Vec<(String, String)>,
     cwd: PathBuf,
     stdin: Option<String>,
+    /// What it may touch, and what sees to that.
+    rules: Rules,
+    means: Means,
 }
 
 impl ExecBody {
@@ -199,8 +203,11 @@ impl ExecBody {
             },
         };
         let root = cx.world().root().map(Path::to_owned).unwrap_or_default();
-        let cwd = root.join(&self.cwd);
-        Ok(Run { program, arguments: words.collect(), env: env.collect::<Result<_, Failure>>()?, cwd, stdin })
+        let cwd = std::path::absolute(root.join(&self.cwd)).unwrap_or_else(|_| root.join(&self.cwd));
+        let network = cx.is_allowed("internet", &program);
+        let rules = Rules { read: vec![root], write: vec![cwd.clone()], network };
+        let env = env.collect::<Result<_, Failure>>()?;
+        Ok(Run { program, arguments: words.collect(), env, cwd, stdin, rules, means: sandbox::means().clone() })
     }
 
     fn result(&self, text: String, program: &str) -> Result<Value, Failure> {
@@ -243,6 +250,9 @@ impl ExecBody {
         if cx.dry_run() {
             cx.permit("exec", &run.program)?;
             return stub(cx);
+        }
+        if let Means::Nothing(why) = &run.means {
+            cx.notice("unconfined", &format!("programs run without a sandbox: {why}"));
         }
         let limit = cx.time_left().map_or(self.timeout, |left| left.min(self.timeout));
         let program = run.program.clone();
@@ -317,14 +327,31 @@ fn exec_failure(program: &str, why: &std::io::Error) -> Failure {
 }
 
 fn spawn(run: &Run) -> Result<Child, Failure> {
-    let mut command = Command::new(&run.program);
-    command.args(&run.arguments).env_clear().env("PATH", PATH).envs(run.env.iter().map(|(name, value)| (name, value)));
+    let program = file_of(run)?;
+    let mut command = sandbox::command(&run.means, &run.rules, &run.cwd, &program, &run.arguments);
+    command.env_clear().env("PATH", PATH).envs(run.env.iter().map(|(name, value)| (name, value)));
     if !run.cwd.as_os_str().is_empty() {
         command.current_dir(&run.cwd);
     }
     let stdin = if run.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).process_group(0);
     command.spawn().map_err(|why| exec_failure(&run.program, &why))
+}
+
+/// The file of the program: a name is looked for where the program's own `PATH` says, a path is within the working
+/// directory or absolute.
+fn file_of(run: &Run) -> Result<PathBuf, Failure> {
+    let found = match run.program.contains('/') {
+        true => Some(run.cwd.join(&run.program)),
+        false => {
+            let own = run.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+            sandbox::find(&run.program, own.unwrap_or(PATH))
+        }
+    };
+    let missing = || std::io::Error::from(std::io::ErrorKind::NotFound);
+    let found = found.filter(|file| file.exists()).ok_or_else(missing);
+    let found = if run.cwd.as_os_str().is_empty() || run.cwd.is_dir() { found } else { Err(missing()) };
+    found.map_err(|why| exec_failure(&run.program, &why))
 }
 
 /// Reads at most `bytes_max` bytes, and whether there was more; of more the rest is dropped as it comes only when the
@@ -353,7 +380,15 @@ mod tests {
 
     fn run(program: &str, arguments: &[&str]) -> Run {
         let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        Run { program: program.to_owned(), arguments, env: Vec::new(), cwd: PathBuf::new(), stdin: None }
+        Run {
+            program: program.to_owned(),
+            arguments,
+            env: Vec::new(),
+            cwd: PathBuf::new(),
+            stdin: None,
+            rules: Rules::default(),
+            means: Means::Nothing("a test"),
+        }
     }
 
     #[tokio::test]

@@ -17,6 +17,7 @@ mod http;
 mod nested;
 mod prompt;
 mod repeat_until;
+pub mod sandbox;
 mod scatter_gather;
 mod set;
 mod shared;

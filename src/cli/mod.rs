@@ -37,6 +37,8 @@ use clap::Parser;
 use args::{Cli, Verb};
 pub use output::Out;
 
+use crate::action::sandbox;
+
 /// Exit codes (cli.md 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -102,6 +104,13 @@ impl Fault {
 
 /// Runs the command with the arguments of the program. This is the whole program.
 pub fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|verb| verb == sandbox::VERB) {
+        eprintln!("agent-run {}: {}", sandbox::VERB, sandbox::enter(words));
+        return ExitCode::from(126);
+    }
+    // The link leads to this very program even when its file was replaced meanwhile.
+    sandbox::set_helper("/proc/self/exe");
     let cli = match Cli::try_parse_from(args::with_verb(std::env::args_os().collect())) {
         Ok(cli) => cli,
         Err(error) => {

@@ -122,6 +122,7 @@ impl Watcher {
                 state.ended = Some((action.clone(), mark(status)));
                 self.list.finished(action, mark(status), &facts);
             }
+            What::Notice { message, .. } => self.notice(message),
             What::Waiting { .. } => {
                 if let Some(step) = state.current.clone() {
                     self.list.finished(&step, Mark::Waiting, &StepFacts::default());
@@ -151,6 +152,7 @@ impl Watcher {
             }
             What::ToolCalled { tool, .. } => self.list.doing(&step, &format!("› calls {tool}")),
             What::ToolResult { .. } => state.facts.entry(step).or_default().tool_calls += 1,
+            What::Notice { message, .. } => self.notice(message),
             _ => {}
         }
     }
@@ -174,6 +176,10 @@ impl Watcher {
         if self.show.responses {
             self.list.line(self.heading(&format!("reply to {action} from {model}")) + &block("assistant", reply));
         }
+    }
+
+    fn notice(&self, message: &str) {
+        self.list.line(format!("warning: {message}"));
     }
 
     fn heading(&self, text: &str) -> String {

@@ -19,16 +19,48 @@ const DEFAULTS: &[&str] = &["internet", "files:read", "mcp:*"];
 
 /// Decides about a permission such as `internet` for a subject such as a URL, a program or a tool.
 pub(super) fn decide(permissions: &Permissions, permission: &str, subject: &str) -> Grant {
-    let names = [permission.to_owned(), subject.to_owned(), format!("{permission}:{subject}")];
-    let lists = |patterns: &[String]| patterns.iter().any(|pattern| names.iter().any(|name| matches(pattern, name)));
+    let (names, short) = names(permission, subject);
+    let lists = |patterns: &[String]| {
+        let mut all = names.iter().chain(&short);
+        all.any(|name| patterns.iter().any(|pattern| matches(pattern, name)))
+    };
+    let grants = |patterns: &[String]| {
+        // `exec:git` grants the system's git and no file of that name somewhere else.
+        let mut all = names.iter().chain(short.iter().filter(|_| permission != "exec"));
+        all.any(|name| patterns.iter().any(|pattern| matches(pattern, name)))
+    };
     if lists(&permissions.deny) {
         return Grant::Denied;
     }
     let allowed = match permissions.declared {
-        true => lists(&permissions.allow) && !lists(&permissions.ask),
+        true => grants(&permissions.allow) && !lists(&permissions.ask),
         false => DEFAULTS.iter().any(|pattern| matches(pattern, permission)),
     };
     if allowed { Grant::Allowed } else { Grant::Asked }
+}
+
+/// What a request may be called in `permissions`: the permission, the subject, both; and in short, of a URL the host
+/// alone, of a program the name alone, so that `deny: [exec:rm]` is about `/bin/rm` too.
+fn names(permission: &str, subject: &str) -> ([String; 3], Vec<String>) {
+    let names = [permission.to_owned(), subject.to_owned(), format!("{permission}:{subject}")];
+    let short = match permission {
+        "exec" => subject.rsplit(['/', '\\']).next(),
+        "internet" => subject.split_once("://").and_then(|(_, rest)| host(rest)),
+        _ => None,
+    };
+    let short = short.filter(|short| !short.is_empty() && *short != subject);
+    (names, short.into_iter().flat_map(|short| [short.to_owned(), format!("{permission}:{short}")]).collect())
+}
+
+/// The host of a URL without its scheme.
+fn host(rest: &str) -> Option<&str> {
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let authority = authority.rsplit('@').next()?;
+    let host = match authority.strip_prefix('[') {
+        Some(v6) => v6.split(']').next()?,
+        None => authority.split(':').next()?,
+    };
+    Some(host.trim_end_matches('.'))
 }
 
 #[cfg(test)]
@@ -62,17 +94,28 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_any_text() {
-        for (pattern, name, fits) in [
-            ("a*c", "abc", true),
-            ("a*c", "ac", true),
-            ("*b*", "abc", true),
-            ("a*b", "abc", false),
-            ("ab*ba", "aba", false),
-            ("abc", "abc", true),
-            ("ab", "abc", false),
+    fn a_program_is_meant_wherever_it_is_and_a_host_whatever_its_port() {
+        let list = |items: &[&str]| items.iter().map(|item| (*item).to_owned()).collect();
+        let permissions = Permissions {
+            declared: true,
+            allow: list(&["exec:git", "internet:*.example.com", "files:write:docs/*"]),
+            ask: Vec::new(),
+            deny: list(&["exec:rm", "internet:bad.example.com"]),
+        };
+        for (permission, subject, grant) in [
+            ("exec", "/bin/rm", Grant::Denied),
+            ("exec", "git", Grant::Allowed),
+            ("exec", "bin/git", Grant::Asked),
+            ("exec", "rmdir", Grant::Asked),
+            ("internet", "https://api.example.com:8443/v1", Grant::Allowed),
+            ("internet", "http://bad.example.com./x", Grant::Denied),
+            ("internet", "https://bad.example.com:1/", Grant::Denied),
+            ("internet", "https://example.com.evil.org/", Grant::Asked),
+            ("files:write", "docs/a.md", Grant::Allowed),
+            ("files:write", "src/a.md", Grant::Asked),
+            ("files:read", "docs/a.md", Grant::Asked),
         ] {
-            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
+            assert_eq!(decide(&permissions, permission, subject), grant, "{permission} {subject}");
         }
     }
 }

@@ -35,6 +35,8 @@ pub(super) struct Inner {
     pub(super) servers: Servers,
     /// Held while a person is asked.
     asking: tokio::sync::Mutex<()>,
+    /// What was told of once.
+    told: Mutex<BTreeSet<&'static str>>,
 }
 
 impl Inner {
@@ -43,7 +45,7 @@ impl Inner {
         let root = world.root().map(std::path::Path::to_owned).unwrap_or_default();
         let servers = Servers::new(program.clone(), root);
         let (providers, granted, asking) = (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
-        Inner { program, world, person, indexes, providers, granted, servers, asking }
+        Inner { program, world, person, indexes, providers, granted, servers, asking, told: Mutex::default() }
     }
 
     /// The tables of an agent of the program.
@@ -145,6 +147,14 @@ impl Host for Inner {
                 Ok(())
             }
         }
+    }
+
+    fn is_allowed(&self, permission: &str, subject: &str) -> bool {
+        decide(&self.program.permissions, permission, subject) == Grant::Allowed
+    }
+
+    fn is_first(&self, key: &'static str) -> bool {
+        lock(&self.told).insert(key)
     }
 
     fn answer<'a>(&'a self, question: &'a Question, run: &'a RunSettings) -> BoxFuture<'a, Option<Value>> {

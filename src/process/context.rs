@@ -344,6 +344,16 @@ impl Context for ActionContext {
         self.core.host.permit(permission, subject, &self.core.run)
     }
 
+    fn is_allowed(&self, permission: &str, subject: &str) -> bool {
+        self.core.host.is_allowed(permission, subject)
+    }
+
+    fn notice(&self, key: &'static str, message: &str) {
+        if self.core.host.is_first(key) {
+            self.core.emit(|| What::Notice { key: key.to_owned(), message: message.to_owned() });
+        }
+    }
+
     async fn ask_model(
         &self,
         call: PromptCall,

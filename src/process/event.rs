@@ -214,6 +214,13 @@ pub enum What {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         answer: Option<Value>,
     },
+    /// Something that the person should know, told once in a run.
+    Notice {
+        /// What it is about, such as `unconfined`.
+        key: String,
+        /// What it is.
+        message: String,
+    },
     /// The process has ended.
     Finished {
         /// Its status.

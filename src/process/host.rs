@@ -65,6 +65,12 @@ pub trait Host: Send + Sync {
     /// A failure of kind `permission`.
     fn permit(&self, permission: &str, subject: &str, run: &RunSettings) -> Result<(), Failure>;
 
+    /// Whether `permission` is granted for `subject` without asking anyone.
+    fn is_allowed(&self, permission: &str, subject: &str) -> bool;
+
+    /// Whether this is the first time that `key` is to be told of.
+    fn is_first(&self, key: &'static str) -> bool;
+
     /// Asks a person who can answer now: at a terminal, or a script of answers. `None`: there is no one, and the process
     /// waits. The answer need not fit the question's form; that is looked at afterwards.
     fn answer<'a>(&'a self, question: &'a Question, run: &'a RunSettings) -> BoxFuture<'a, Option<Value>>;

@@ -8,6 +8,7 @@ mod inspect;
 mod models;
 mod plan;
 mod run;
+mod sandbox;
 mod shell;
 mod solve;
 mod test;

@@ -1,0 +1,131 @@
+//! Programs of `exec` in their sandbox: real ones, confined by this program's own hidden verb.
+
+#![allow(clippy::print_stderr, reason = "what is skipped is said")]
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::support::project::{Output, Project};
+
+/// A project whose one action runs a shell script, with these permissions.
+fn project(script: &str, permissions: &str) -> Project {
+    let command = json!(["sh", "-c", script]);
+    Project::new()
+        .file("agent-run.yaml", format!("project: {{name: test}}\npermissions: {permissions}\n"))
+        .file(
+            "workflows/shell.yaml",
+            format!(
+                "agent: shell\ndescription: Runs a script\ninputs: UserInput\ntypes: {{Text: string}}\nactions:\n  \
+                 script:\n    description: Run it\n    inputs: UserInput\n    output: Text\n    exec: {{command: {command}, \
+                 expect: text, timeout: 20s}}\n    achieves: It has run\n"
+            ),
+        )
+}
+
+/// What the run gave, unless nothing confines programs here.
+fn run(project: &Project) -> Option<Output> {
+    let output = project.run(&["run", "workflows/shell.yaml", "--json", "go"]);
+    if output.stderr.contains("programs run without a sandbox") {
+        eprintln!("SKIPPED: nothing confines programs here: {}", output.stderr);
+        return None;
+    }
+    Some(output)
+}
+
+/// A place of this test's own that is neither in the project nor temporary.
+fn outside(name: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&dir).expect("a directory");
+    dir
+}
+
+#[test]
+fn a_program_writes_its_directory_and_temporary_files_and_nothing_else() {
+    let dir = outside("sandbox-write");
+    let (file, secret) = (dir.join("written"), dir.join("secret"));
+    let _ = std::fs::remove_file(&file);
+    std::fs::write(&secret, "hidden").expect("a file");
+    let script = format!(
+        "echo in > here.txt && cat here.txt; echo t > \"/tmp/$$.agent-run-test\" && rm \"/tmp/$$.agent-run-test\" && echo tmp; \
+         (echo x > {file}) 2>/dev/null && echo wrote; cat {secret} 2>/dev/null && echo read; echo end",
+        file = file.display(),
+        secret = secret.display()
+    );
+    let project = project(&script, "{allow: [exec]}");
+    let Some(output) = run(&project) else { return };
+    let output = output.exits(0);
+    assert_eq!(output.json()["output"]["value"], "in\ntmp\nend", "{output}");
+    assert!(!file.exists());
+    assert_eq!(project.read("here.txt"), "in\n");
+}
+
+#[test]
+fn the_network_is_there_only_where_internet_is_allowed() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let script = format!("bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}' 2>/dev/null && echo connected || echo refused");
+    if !PathBuf::from("/bin/bash").exists() {
+        eprintln!("SKIPPED: there is no bash to connect with");
+        return;
+    }
+    for (permissions, expected) in [
+        ("{allow: [exec]}", "refused"),
+        ("{allow: [exec, internet], deny: [\"internet:sh\"]}", "refused"),
+        ("{allow: [exec, internet]}", "connected"),
+    ] {
+        let Some(output) = run(&project(&script, permissions)) else { return };
+        assert_eq!(output.exits(0).json()["output"]["value"], expected, "{permissions}");
+    }
+}
+
+#[test]
+fn a_program_does_not_see_the_environment_of_agent_run() {
+    let project =
+        project("env; cat /proc/$PPID/environ | tr '\\0' '\\n'; echo end", "{allow: [exec]}").env("API_KEY", "sk-1");
+    let Some(output) = run(&project) else { return };
+    let output = output.exits(0);
+    let text = output.json()["output"]["value"].as_str().unwrap_or_default().to_owned();
+    assert!(text.contains("PATH=") && text.ends_with("end"), "{output}");
+    assert!(!text.contains("sk-1"), "{output}");
+}
+
+#[test]
+fn what_runs_too_long_is_killed_with_all_that_it_started() {
+    let project = project("sleep 1000 & echo $! > child.pid; wait", "{allow: [exec]}");
+    let text = project.read("workflows/shell.yaml").replace("timeout: 20s", "timeout: 2s");
+    project.write("workflows/shell.yaml", text);
+    let Some(output) = run(&project) else { return };
+    let output = output.exits(1);
+    let failure = &output.json()["failure"];
+    assert_eq!(failure["kind"], "timeout", "{output}");
+    let id = project.read("child.pid").trim().to_owned();
+    let gone = || match std::fs::read_to_string(format!("/proc/{id}/stat")) {
+        Ok(stat) => stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X'])),
+        Err(_) => true,
+    };
+    let started = std::time::Instant::now();
+    while !gone() {
+        assert!(started.elapsed().as_secs() < 20, "the child outlived the program");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_a_program_says_reaches_the_person_through_the_sandbox() {
+    let Some(output) = run(&project("echo broken >&2; exit 3", "{allow: [exec]}")) else { return };
+    assert_eq!(output.exits(1).json()["failure"]["message"], "`sh` ended with status 3: broken");
+    let missing = project("", "{allow: [exec]}");
+    let text = missing.read("workflows/shell.yaml").replace("[\"sh\",\"-c\",\"\"]", "[no-such-program]");
+    missing.write("workflows/shell.yaml", text);
+    let Some(output) = run(&missing) else { return };
+    let message = output.exits(1).json()["failure"]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(message.contains("no program `no-such-program`"), "{message}");
+}
+
+#[test]
+fn the_hidden_verb_is_no_command_of_its_own() {
+    let output = Project::new().run(&["__sandbox", "nonsense"]).exits(126);
+    assert!(output.stderr.contains("agent-run's own use"), "{output}");
+}

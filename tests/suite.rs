@@ -7,17 +7,20 @@
 //! - a block `scripted`: the model's replies (a script); with it, or with a block `inputs`, the agent is run.
 //! - a block `inputs`: text, or a mapping from types to objects.
 //! - a block `trace`: how a run went: each step, the status, the result.
+//! - a block `talk`: what models were offered and told in a run, turn by turn.
 //!
-//! `UPDATE=1 cargo test suite` rewrites `plan`, `prompt` and `trace` blocks.
+//! `UPDATE=1 cargo test suite` rewrites `plan`, `prompt`, `trace` and `talk` blocks.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use agent_run::compile::{Compiled, Entry, compile};
 use agent_run::diag::Diagnostic;
 use agent_run::engine::{Engine, Input, PlanOptions, RunOptions};
 use agent_run::llm::Script;
+use agent_run::process::{Event, Observer, What};
 use agent_run::world::MemoryWorld;
 use serde_json::Value;
 
@@ -86,7 +89,8 @@ fn judge(case: &Case) -> (Vec<String>, Vec<(usize, String)>) {
             let actual = match info.split_once(' ').unwrap_or((info, "")) {
                 ("plan", _) => plan(&engine),
                 ("prompt", action) => prompt(&engine, action),
-                ("trace", _) => trace(&engine, case, scripted.as_deref()),
+                ("trace", _) => trace(&engine, case, scripted.as_deref()).0,
+                ("talk", _) => trace(&engine, case, scripted.as_deref()).1,
                 _ => continue,
             };
             if actual != block.text {
@@ -94,7 +98,7 @@ fn judge(case: &Case) -> (Vec<String>, Vec<(usize, String)>) {
             }
             blocks.push((block.line, actual));
         }
-    } else if case.expected.iter().any(|(info, _)| info == "plan" || info == "trace") {
+    } else if case.expected.iter().any(|(info, _)| ["plan", "trace", "talk"].contains(&info.as_str())) {
         wrong.push("there is no program to plan or run".to_owned());
     }
     (wrong, blocks)
@@ -161,7 +165,8 @@ fn plan(engine: &Engine) -> String {
 
 fn prompt(engine: &Engine, action: &str) -> String {
     let options = RunOptions { no_date_line: true, ..RunOptions::default() };
-    match engine.render(&first_agent(engine), action, Vec::new(), true, options) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    match runtime.block_on(engine.render(&first_agent(engine), action, Vec::new(), true, options)) {
         Err(error) => format!("error: {error}\n"),
         Ok(document) => {
             let user = document.messages.iter().rfind(|message| message.role == "user");
@@ -170,17 +175,20 @@ fn prompt(engine: &Engine, action: &str) -> String {
     }
 }
 
-/// How a run of the case's inputs went.
-fn trace(engine: &Engine, case: &Case, scripted: Option<&str>) -> String {
+/// How a run of the case's inputs went, and what its models were offered and told.
+fn trace(engine: &Engine, case: &Case, scripted: Option<&str>) -> (String, String) {
     let inputs = case.expected.iter().find(|(info, _)| info == "inputs").map(|(_, block)| inputs(block));
     let script = scripted.map(|text| {
         let value: Value = serde_yaml::from_str(text).expect("a script is YAML");
         Script::from_value(&value).expect("a script is sound")
     });
-    let options = RunOptions { script, no_date_line: true, ..RunOptions::default() };
+    let heard: Arc<Mutex<Vec<What>>> = Arc::default();
+    let ear = heard.clone();
+    let observer: Observer = Arc::new(move |event: &Event| ear.lock().expect("no panic").push(event.what.clone()));
+    let options = RunOptions { script, no_date_line: true, observer: Some(observer), ..RunOptions::default() };
     let mut process = match engine.start(&first_agent(engine), inputs.unwrap_or_default(), options) {
         Ok(process) => process,
-        Err(error) => return format!("error: {error}\n"),
+        Err(error) => return (format!("error: {error}\n"), String::new()),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(process.run());
@@ -204,6 +212,37 @@ fn trace(engine: &Engine, case: &Case, scripted: Option<&str>) -> String {
             "{} {}",
             document["output"]["type"].as_str().unwrap_or_default(),
             document["output"]["value"]
+        );
+    }
+    let heard = heard.lock().expect("no panic");
+    (out, talk(&heard))
+}
+
+/// What models were offered and told: each request with its tools, then what was said since the one before.
+fn talk(heard: &[What]) -> String {
+    let mut out = String::new();
+    let mut told: BTreeMap<&str, usize> = BTreeMap::new();
+    for what in heard {
+        let What::LlmRequest { action, call, tools, messages, .. } = what else { continue };
+        let told = told.entry(action).or_insert(0);
+        if *call == 1 {
+            *told = messages.len();
+        }
+        for part in messages.iter().skip(*told).flat_map(|message| message["parts"].as_array().into_iter().flatten()) {
+            let word = |key: &str| part[key].as_str().unwrap_or_default().to_owned();
+            let line = match part["type"].as_str().unwrap_or_default() {
+                "tool_call" => format!("calls {} {}", word("name"), part["arguments"]),
+                "tool_result" if part["is_error"] == true => format!("{} fails: {}", word("name"), word("content")),
+                "tool_result" => format!("{} gives: {}", word("name"), word("content")),
+                _ => format!("says: {}", word("text")),
+            };
+            let _ = writeln!(out, "  {}", line.replace('\n', "\n    ").replace("    \n", "\n"));
+        }
+        *told = messages.len();
+        let _ = writeln!(
+            out,
+            "{action} {call} is offered: {}",
+            if tools.is_empty() { "nothing".to_owned() } else { tools.join(", ") }
         );
     }
     out

@@ -55,6 +55,8 @@ pub enum FailureKind {
     /// A person has to answer first. Not a failure of anything: whoever gets it hands it on as it is, no model sees it,
     /// nothing is tried again for it. The process waits, and the action is performed again once there is an answer.
     Waiting,
+    /// No failure: a tool ended the action so that the process plans again (`replan`).
+    Replan,
 }
 
 impl FailureKind {
@@ -75,6 +77,7 @@ impl FailureKind {
             FailureKind::Error => "error",
             FailureKind::Killed => "killed",
             FailureKind::Waiting => "waiting",
+            FailureKind::Replan => "replan",
         }
     }
 }
@@ -170,11 +173,15 @@ pub struct CallSettings {
     pub references: Vec<TemplateId>,
     /// Text of guardrails.
     pub guardrail_text: Vec<TemplateId>,
-    /// Tools offered to the model, by their names in the agent's table of tools.
-    pub tools: Vec<String>,
+    /// Tools offered to the model.
+    pub tools: Option<OfferId>,
     /// Turns of a tool loop at most.
     pub max_turns: u32,
 }
+
+/// What a prompt offers to its model: a position in the agent's table of offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfferId(pub usize);
 
 /// One model that may be asked.
 #[derive(Clone, Debug, PartialEq)]

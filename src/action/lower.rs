@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::decl::models::LlmChoice;
 use crate::decl::{Data as WrittenData, Expr, Name, Template};
 use crate::diag::Diagnostic;
@@ -72,6 +74,10 @@ pub struct AgentRef {
     pub inputs: Vec<(String, String, bool)>,
     /// Names of the types its goals output.
     pub outputs: Vec<String>,
+    /// What it does.
+    pub description: String,
+    /// The JSON Schema of its inputs: an object's, with a member for each.
+    pub input_schema: Value,
 }
 
 /// A declared tool.

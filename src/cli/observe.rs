@@ -86,7 +86,7 @@ impl Watcher {
                 state.current = Some(action.clone());
                 self.list.started(action);
             }
-            What::LlmRequest { action, model, system, messages, call } => {
+            What::LlmRequest { action, model, system, messages, call, .. } => {
                 self.prompt(action, model, *call, system.as_deref(), messages);
                 self.list.doing(action, model);
             }
@@ -142,7 +142,7 @@ impl Watcher {
         let Some(step) = state.current.clone() else { return };
         match what {
             What::ActionStarted { action, .. } => self.list.doing(&step, &format!("› {action}")),
-            What::LlmRequest { action, model, system, messages, call } => {
+            What::LlmRequest { action, model, system, messages, call, .. } => {
                 self.prompt(&format!("{step} › {action}"), model, *call, system.as_deref(), messages);
             }
             What::LlmDelta { text, thinking: false, .. } => self.list.streamed(&step, text),

@@ -21,7 +21,13 @@ pub(super) fn render(args: &RenderArgs, global: &Global, out: &Out) -> Result<Ex
     };
     loaded.refuse_unknown_providers(&options.models)?;
     let given = inputs(&[], &args.inputs)?;
-    let rendered = loaded.engine.render(&loaded.agent.name, &args.action, given, args.sample, options);
+    let rendered = super::run::runtime()?.block_on(loaded.engine.render(
+        &loaded.agent.name,
+        &args.action,
+        given,
+        args.sample,
+        options,
+    ));
     let document = rendered.map_err(|error| match error {
         missing @ StartError::MissingInputs(_) => {
             Fault::from(missing).help("or make them up from their types: `--sample`")

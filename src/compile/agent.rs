@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::action;
 use crate::action::context::CallSettings;
-use crate::action::lower::{AgentRef, ToolRef};
+use crate::action::lower::AgentRef;
 use crate::decl::body::BodyNode;
 use crate::decl::read::listed;
 use crate::decl::workflow::{Achieves, Condition as ConditionDecl, Export, OnError as OnErrorDecl, OnErrorWord};
@@ -25,13 +25,14 @@ use crate::source::{FileId, Span};
 use crate::tool::Tool;
 use crate::value::{NoRules, Output, OutputKind, Tags, TypeId, TypeKind, Types, Validators};
 
+use super::check;
 use super::cx::BodyCx;
 use super::heads::{ActionHead, Heads, Resolve};
 use super::load::Loaded;
 use super::lower::{ExprFact, Requirement, Sketch, Test, lower};
 use super::settings::Layers;
 use super::strings::{Strings, config_ty, truth_scope};
-use super::{check, types};
+use super::tools::{ToolTypes, Tooling};
 
 /// What all agents of a compilation share.
 pub(crate) struct Shared<'a> {
@@ -84,6 +85,7 @@ pub(crate) struct AgentCx<'a> {
     pub(crate) conditions: Vec<Condition>,
     exprs: Vec<ExprFact>,
     pub(crate) tools: IndexMap<String, Arc<Tool>>,
+    pub(crate) tooling: Tooling,
     unsupported: Vec<String>,
     missing_env: Vec<MissingEnv>,
     read_errors: &'a [Span],
@@ -117,7 +119,7 @@ pub(crate) fn compile(shared: &Shared<'_>, heads: &Heads<'_>) -> AgentOutcome {
 pub(crate) struct Actions {
     actions: Vec<crate::program::Action>,
     pre: Vec<Vec<Requirement>>,
-    tool_types: Vec<Vec<TypeId>>,
+    tool_types: Vec<ToolTypes>,
     /// Index of the action, its name and what it achieves.
     goals: Vec<(usize, AchievedGoal)>,
 }
@@ -158,6 +160,7 @@ impl<'a> AgentCx<'a> {
             conditions: Vec::new(),
             exprs: Vec::new(),
             tools: IndexMap::new(),
+            tooling: Tooling::default(),
             unsupported: Vec::new(),
             missing_env: Vec::new(),
             read_errors: shared.read_errors,
@@ -235,7 +238,7 @@ impl<'a> AgentCx<'a> {
     }
 
     /// What strings see everywhere in an agent.
-    fn base_scope(&self) -> Scope {
+    pub(crate) fn base_scope(&self) -> Scope {
         let process = [("id", Ty::Str), ("agent", Ty::Str)].map(|(name, ty)| (name.to_owned(), ty));
         Scope {
             actions: Some(Arc::clone(&self.action_names)),
@@ -271,116 +274,8 @@ impl<'a> AgentCx<'a> {
         truth_scope(&scope)
     }
 
-    /// Lowers the tools: those that call other tools last, so that what they touch is known.
-    fn lower_tools(&mut self, defaults: &Layers<'_>) {
-        let heads = self.heads;
-        for calling in [false, true] {
-            for decl in heads.visible.tools.values() {
-                let calls = decl.decl.body.as_ref().is_some_and(|body| body.kind.value == "call");
-                if calls == calling {
-                    self.lower_tool(decl.name, decl.decl, None, defaults);
-                }
-            }
-        }
-        for decl in heads.visible.types.values().chain(heads.visible.states.values()) {
-            let owner = self.types().id(&decl.name.value);
-            for (name, tool) in decl.decl.tools.iter() {
-                self.lower_tool(name, tool, owner, defaults);
-            }
-        }
-    }
-
-    fn lower_tool(
-        &mut self,
-        name: &Name,
-        decl: &crate::decl::tools::Tool,
-        owner: Option<TypeId>,
-        defaults: &Layers<'_>,
-    ) {
-        let parameters = check::tools::head(self, name, decl);
-        let mut scope = self.base_scope();
-        for (parameter, field) in &parameters.fields {
-            let ty = Ty::of(self.types(), &field.shape);
-            let surely = field.required || field.shape.constraints.default.is_some();
-            scope.vars.insert(parameter.clone(), if surely { ty } else { ty.optional() });
-        }
-        if let Some(owner) = owner {
-            scope.vars.insert("self".to_owned(), Ty::named(self.types(), owner));
-        }
-        let body = decl.body.as_ref();
-        let lowered = match body {
-            Some(body) if crate::tool::BODIES.contains(&body.kind.value.as_str()) => {
-                let settings = Arc::new(self.settings(defaults, &scope));
-                self.lower_body(body, &scope, Output::new(OutputKind::None), false, settings)
-            }
-            Some(body) if body.kind.value == "mcp" => check::tools::mcp(self, body, decl.head.idempotent),
-            Some(body) => {
-                check::tools::special_body(self, name, body, &scope);
-                None
-            }
-            None => None,
-        };
-        check::tools::strings(self, decl, &scope);
-        if owner.is_some() {
-            return;
-        }
-        let requires = decl.head.requires.iter();
-        let requires = requires.filter_map(|name| self.types().id(&name.value)).collect();
-        let description = decl.head.description.as_ref().map(|text| text.0.value.clone()).unwrap_or_default();
-        let tool = Tool {
-            trusted: decl.head.trusted,
-            requires,
-            publish: decl.head.publish.as_ref().and_then(|name| self.types().id(&name.value)),
-            idempotent: decl.head.idempotent,
-            timeout: decl.head.timeout.0,
-            ..Tool::new(name.value.clone(), description, parameters, lowered)
-        };
-        self.tools.insert(name.value.clone(), Arc::new(tool));
-    }
-
-    /// A tool that an action calls.
-    pub(crate) fn tool_ref(&mut self, name: &Name) -> Option<ToolRef> {
-        let visible = &self.heads.visible.tools;
-        let Some(decl) = visible.get(name.value.as_str()) else {
-            let names: Vec<&str> = visible.keys().copied().collect();
-            self.report_unknown("unknown-tool", "tool", name, &names);
-            return None;
-        };
-        if let Some(body) = &decl.decl.body
-            && !crate::tool::BODIES.contains(&body.kind.value.as_str())
-            && body.kind.value != "mcp"
-        {
-            self.unsupported(name.span, &format!("calling a tool with the body `{}`", body.kind.value));
-        }
-        for (written, what) in [
-            (decl.decl.head.confirm.is_some(), "confirm"),
-            (decl.decl.head.publish.is_some(), "publish"),
-            (decl.decl.head.replan.is_some(), "replan"),
-        ] {
-            if written {
-                self.unsupported(name.span, &format!("calling a tool with `{what}`"));
-            }
-        }
-        let known = self.tools.get(&name.value).cloned();
-        let parameters = match &known {
-            Some(tool) => tool.parameters.clone(),
-            None => {
-                // A tool that is lowered later; its mistakes are reported there.
-                let mut unheard = Vec::new();
-                let mut scope = types::Scope { types: self.types(), findings: &mut unheard };
-                let fields = decl.decl.head.parameters.0.clone();
-                types::object_def(&mut scope, &crate::decl::types::ObjectExpr { fields, open: None })
-            }
-        };
-        Some(ToolRef {
-            name: name.value.clone(),
-            parameters,
-            needs: known.map(|tool| tool.needs()).unwrap_or_default(),
-        })
-    }
-
     /// Reads and lowers one body.
-    fn lower_body(
+    pub(crate) fn lower_body(
         &mut self,
         body: &BodyNode,
         scope: &Scope,
@@ -424,7 +319,7 @@ impl<'a> AgentCx<'a> {
         &mut self,
         head: &ActionHead<'a>,
         defaults: &Layers<'a>,
-    ) -> Option<(crate::program::Action, Vec<Requirement>, Vec<TypeId>, Option<AchievedGoal>)> {
+    ) -> Option<(crate::program::Action, Vec<Requirement>, ToolTypes, Option<AchievedGoal>)> {
         let decl = head.decl;
         let before = self.strings.findings.len();
         let mut scope = self.input_scope(&head.inputs, &head.unknown_inputs);
@@ -438,9 +333,10 @@ impl<'a> AgentCx<'a> {
         }
         let planning = self.planning_scope(&scope);
         let layers = defaults.under(&decl.settings);
-        let settings = Arc::new(self.settings(&layers, &scope));
+        let mut settings = self.settings(&layers, &scope);
         let asks_model = decl.body.as_ref().is_some_and(check::actions::asks_model);
-        let tool_types = check::tools::uses(self, head, &layers, asks_model);
+        let tool_types = self.action_tools(head, &layers, asks_model, &mut settings);
+        let settings = Arc::new(settings);
         if let Some(text) = &decl.head.description {
             self.strings.check(&text.0, &scope);
         }
@@ -696,7 +592,8 @@ impl<'a> AgentCx<'a> {
                     let rules = self.rules();
                     let default_models = self.default_models();
                     let templates = self.templates();
-                    let AgentCx { heads, config, conditions, tools, .. } = &mut self;
+                    let AgentCx { heads, config, conditions, tools, tooling, .. } = &mut self;
+                    let tooling = std::mem::take(tooling);
                     agent = Some(Agent {
                         name: name.value.clone(),
                         description: heads.own.description.as_ref().map(|text| text.0.value.clone()),
@@ -714,6 +611,9 @@ impl<'a> AgentCx<'a> {
                         conditions: std::mem::take(conditions),
                         default_models,
                         tools: std::mem::take(tools),
+                        tool_groups: tooling.groups,
+                        object_tools: tooling.of_objects,
+                        offers: tooling.offers,
                         planner: heads.own.planner.as_ref().map_or(PlannerKind::Goap, |planner| planner.r#type),
                         limits: Limits::default(),
                         concurrency: heads.own.concurrency.map_or(1, |count| count.get()),

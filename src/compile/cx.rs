@@ -144,13 +144,9 @@ impl LowerCx for BodyCx<'_, '_> {
         if let Some(persona) = &own.persona {
             settings.persona = self.agent.persona(persona, &self.scope);
         }
-        let inputs: Vec<String> = self.scope.vars.keys().cloned().collect();
-        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
-        for tool in own.tools.iter().flat_map(|list| list.iter()) {
-            if let Some(name) = super::check::tools::named(tool) {
-                super::check::tools::check_use(self.agent, name, &inputs);
-                self.unsupported(name.span, &format!("offering the tool `{}` to a body inside a body", name.value));
-            }
+        if let Some(tools) = &own.tools {
+            let scope = self.scope.clone();
+            settings.tools = Some(self.agent.nested_tools(tools, &scope));
         }
         for reference in own.references.iter().flat_map(|list| list.iter()) {
             super::check::references::name(self.agent, reference);

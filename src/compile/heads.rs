@@ -8,7 +8,7 @@ use crate::decl::workflow::{Action, InputDecl, Inputs, OutputDecl, TypeMention};
 use crate::decl::{Module, Name};
 use crate::diag::{Diagnostic, suggest};
 use crate::program::Input;
-use crate::value::{Output, OutputKind, TypeId, Types, snake_case};
+use crate::value::{Field, ObjectDef, Output, OutputKind, Shape, ShapeKind, TypeId, Types, schema_of, snake_case};
 
 use super::check::names;
 use super::load::{Loaded, ModuleId};
@@ -97,7 +97,19 @@ impl<'a> Heads<'a> {
                 outputs.push(name.to_owned());
             }
         }
-        AgentRef { name, inputs: self.inputs.iter().map(input).collect(), outputs }
+        let field = |input: &Input| {
+            let one = Shape::named(input.type_id);
+            let shape = if input.list { Shape::list(one) } else { one };
+            (input.name.clone(), Field { shape, required: !input.optional })
+        };
+        let object = ObjectDef { fields: self.inputs.iter().map(field).collect(), ..ObjectDef::default() };
+        AgentRef {
+            name,
+            inputs: self.inputs.iter().map(input).collect(),
+            outputs,
+            description: self.own.description.as_ref().map(|text| text.0.value.clone()).unwrap_or_default(),
+            input_schema: schema_of(&self.types, &Shape::new(ShapeKind::Object(Box::new(object)))),
+        }
     }
 }
 

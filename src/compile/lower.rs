@@ -12,6 +12,8 @@ use crate::program::{Action, Condition, ConditionKind, Fact, Goal, Input, Number
 use crate::prompt::ExprId;
 use crate::value::{Output, OutputKind, TypeId, Types};
 
+use super::tools::ToolTypes;
+
 /// Most operators that one action may stand for; beyond that higher counts are left open instead.
 const VARIANTS_MAX: usize = 64;
 
@@ -67,7 +69,7 @@ pub(crate) struct Sketch<'a> {
     /// Actions with their requirements and the types that their tools require.
     pub(crate) actions: &'a [Action],
     pub(crate) pre: &'a [Vec<Requirement>],
-    pub(crate) tool_types: &'a [Vec<TypeId>],
+    pub(crate) tool_types: &'a [ToolTypes],
     /// Goals with their requirements.
     pub(crate) goals: &'a [Goal],
     pub(crate) when: &'a [Vec<Requirement>],
@@ -232,7 +234,7 @@ impl Lowering<'_> {
                 pre.push((self.fact(Fact::Has { type_id: *type_id, count: 1 }), true));
             }
         }
-        for type_id in &self.sketch.tool_types[at] {
+        for type_id in &self.sketch.tool_types[at].required {
             pre.push((self.fact(Fact::Has { type_id: *type_id, count: 1 }), true));
         }
         if !action.can_rerun && action.trigger.is_none() {
@@ -291,17 +293,34 @@ impl Lowering<'_> {
         let mut effects: Vec<(FactId, Effect)> = Vec::new();
         for fact in 0..self.facts.len() {
             let effect = match &self.facts[fact] {
-                Fact::Has { type_id, count } => self.has_effect(action, *type_id, *count),
+                Fact::Has { type_id, count } => self.has_effect(action, *type_id, *count).or_else(|| {
+                    // What its tools publish may come, whatever it outputs.
+                    self.publishes(at, *type_id).then_some(Effect::Opens)
+                }),
                 Fact::HasNamed { name, type_id } => self.named_effect(action, name, *type_id),
                 Fact::Ran(ran) => (*ran == at).then_some(Effect::Makes(true)),
                 Fact::Newest(type_id) => self.newest_effect(action, *type_id),
                 Fact::In(_) => None,
-                Fact::Condition(condition) => self.condition_effect(action, *condition),
-                Fact::Expr { id, inputs, .. } => self.expr_effect(action, *id, inputs),
+                Fact::Condition(condition) => self.condition_effect(action, *condition).or_else(|| {
+                    let condition = &self.sketch.conditions[*condition];
+                    let is_flag = matches!(condition.kind, ConditionKind::Flag(_));
+                    let publishes = condition.mentions.iter().any(|of| self.publishes(at, *of));
+                    (!is_flag && publishes).then_some(Effect::Opens)
+                }),
+                Fact::Expr { id, inputs, .. } => self.expr_effect(action, *id, inputs).or_else(|| {
+                    let mentions = self.expr(*id, inputs).map_or(&[][..], |expr| &expr.mentions);
+                    mentions.iter().any(|of| self.publishes(at, *of)).then_some(Effect::Opens)
+                }),
             };
             effects.extend(effect.map(|effect| (FactId(fact as u32), effect)));
         }
         effects
+    }
+
+    /// Whether a tool of an action may put an object of a type on the blackboard.
+    fn publishes(&self, at: usize, type_id: TypeId) -> bool {
+        let published = &self.sketch.tool_types[at].published;
+        published.iter().any(|of| self.types().is_subtype(*of, type_id) || self.types().is_subtype(type_id, *of))
     }
 
     fn comes(&self, output: &Output, wanted: TypeId) -> Comes {

@@ -24,6 +24,7 @@ pub mod schema;
 mod servers;
 mod settings;
 mod strings;
+mod tools;
 mod types;
 mod visible;
 #[cfg(test)]

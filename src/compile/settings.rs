@@ -17,7 +17,7 @@ const DEFAULT_ROLE: &str = "default";
 const ROLE_DEPTH_MAX: usize = 8;
 
 /// Turns of a tool loop, without `max_turns`.
-const TURNS: u32 = 20;
+pub(crate) const TURNS: u32 = 20;
 
 /// The settings that hold for one action: its own, then the agent's defaults, then the project's. Each is a whole.
 #[derive(Clone, Debug, Default)]

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::llm::{Message, Part, Role};
 use crate::process::run::Given;
+use crate::process::tool_loop::ToolLoop;
 use crate::process::{ActionContext, llm_call};
 use crate::value::Shape;
 
@@ -43,7 +44,7 @@ impl Engine {
     ///
     /// # Errors
     /// A wrong action or input, a missing one, a template that fails, no such provider.
-    pub fn render(
+    pub async fn render(
         &self,
         agent: &str,
         action: &str,
@@ -79,9 +80,13 @@ impl Engine {
         };
         // Nothing is sent, so an agent without a model can be rendered too.
         let choice = call.settings.models.first().filter(|choice| !llm_call::model_of(core, choice).is_empty());
+        let tools = match call.settings.tools {
+            Some(offer) => ToolLoop::begin(&cx, offer).await.map_err(wrong)?.specs(),
+            None => Vec::new(),
+        };
         let request = match choice {
-            Some(choice) => llm_call::request(core, &scope, &call, choice).map(|(_, request)| request),
-            None => llm_call::draft(core, &scope, &call, None),
+            Some(choice) => llm_call::request(core, &scope, &call, choice, tools).map(|(_, request)| request),
+            None => llm_call::draft(core, &scope, &call, None, tools),
         };
         let request = request.map_err(wrong)?;
         Ok(document(action, &request))

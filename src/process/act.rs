@@ -141,6 +141,11 @@ async fn attempts(
                         lock(log).append(left);
                         return (Ok(objects), attempt);
                     }
+                    // Nothing came, and what the tools have published is the reason to plan again.
+                    Err(failure) if failure.kind == FailureKind::Replan => {
+                        lock(log).append(left);
+                        return (Ok(Vec::new()), attempt);
+                    }
                     Err(failure) => failure,
                 };
                 lock(log).append(left.clone());
@@ -194,7 +199,7 @@ async fn once(
         output: action.output.clone(),
         log: log.clone(),
         deadline: action.timeout.map(|timeout| Instant::now() + timeout),
-        arguments: None,
+        tool: None,
         path,
     };
     if let Some(stubbed) = core.run.stubs.as_ref().and_then(|stubs| stubs.action(&action.name)) {

@@ -39,7 +39,7 @@ pub(super) async fn condition(
         settings: settings.clone(),
         attempts: ATTEMPTS,
     };
-    let answer = llm_call::ask(core, &inside, &call, &accept, At { path, log: &Mutex::default() }).await?;
+    let answer = llm_call::ask(core, &inside, &call, &accept, At { path, log: &Mutex::default() }, None).await?;
     let (holds, confidence) = (answer["holds"].as_bool(), answer["confidence"].as_f64().unwrap_or(0.0));
     let truth = match holds.filter(|_| confidence >= *least) {
         Some(true) => Truth::True,

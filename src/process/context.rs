@@ -12,8 +12,9 @@ use tokio::time::Instant;
 use crate::action::context::{Branch, Progress, PromptCall, Question, QuestionKind, Seen, ServerCall, is_yes};
 use crate::action::{Body, Context, Failure, FailureKind, lasting};
 use crate::program::Input;
-use crate::prompt::{Templates, Truth, Vars, shaped_value};
+use crate::prompt::{MapVars, Over, Templates, Truth, Vars, from_json, shaped_value};
 use crate::tool::mcp;
+use crate::tool::offer::Offered;
 use crate::tool::{Confirm, Tool};
 use crate::value::{Output, OutputKind, RuleEval, Shape, ShapeKind, Tags, TypeId, Types, Validators};
 use crate::world::World;
@@ -58,11 +59,27 @@ pub struct ActionContext {
     pub(super) output: Output,
     pub(super) log: Arc<Mutex<CallLog>>,
     pub(super) deadline: Option<Instant>,
-    /// The arguments of the tool whose body is performed.
-    pub(super) arguments: Option<Arc<Map<String, Value>>>,
+    /// The tool whose body is performed; `None` in an action's own body.
+    pub(super) tool: Option<Arc<InTool>>,
     /// Where in the process this is.
     pub(super) path: Path,
 }
+
+/// A tool whose body is performed.
+#[derive(Debug)]
+pub(super) struct InTool {
+    /// The name that it was called by.
+    name: String,
+    /// Its arguments.
+    arguments: Map<String, Value>,
+    /// The groups that it and the tools around it come from.
+    groups: Vec<Arc<str>>,
+    /// How many tools stand around it.
+    depth: usize,
+}
+
+/// How many tools may call one another in a row.
+const TOOL_DEPTH_MAX: usize = 8;
 
 impl ActionContext {
     /// A context that nothing is recorded of, as `render` wants it.
@@ -75,7 +92,7 @@ impl ActionContext {
             output,
             log: Arc::default(),
             deadline: None,
-            arguments: None,
+            tool: None,
             path,
         }
     }
@@ -85,76 +102,111 @@ impl ActionContext {
     }
 
     /// The arguments of a tool, validated and defaulted.
-    fn arguments(&self, tool: &Tool, arguments: Map<String, Value>) -> Result<Value, Failure> {
-        let refused = |listed: Vec<String>| {
-            let message = format!("the tool `{}` does not take this: {}", tool.name, listed.join("; "));
-            Failure::new(FailureKind::Tool, message)
+    ///
+    /// # Errors
+    /// Everything that is wrong with them.
+    pub(super) fn arguments_for(
+        &self,
+        tool: &Tool,
+        arguments: Map<String, Value>,
+    ) -> Result<Map<String, Value>, Vec<String>> {
+        let valid = if let Some(schema) = &tool.schema {
+            schema.validate(Value::Object(arguments))
+        } else {
+            let shape = Shape::new(ShapeKind::Object(Box::new(tool.parameters.clone())));
+            let valid = self.validators().validate_with(&shape, Value::Object(arguments), self.rules(), Tags::Inferred);
+            valid
+                .map(|valid| valid.value)
+                .map_err(|violations| violations.iter().map(ToString::to_string).collect::<Vec<String>>())
         };
-        if let Some(schema) = &tool.schema {
-            return schema.validate(Value::Object(arguments)).map_err(refused);
+        match valid? {
+            Value::Object(arguments) => Ok(arguments),
+            _ => Ok(Map::new()),
         }
-        let shape = Shape::new(ShapeKind::Object(Box::new(tool.parameters.clone())));
-        let valid = self.validators().validate_with(&shape, Value::Object(arguments), self.rules(), Tags::Inferred);
-        valid
-            .map(|valid| valid.value)
-            .map_err(|violations| refused(violations.iter().map(ToString::to_string).collect()))
     }
 
-    /// The context of a tool's body: its strings see the arguments, its steps stand below the call's.
-    fn inside(&self, tool: &Tool, arguments: &Value, path: Path, log: Arc<Mutex<CallLog>>) -> ActionContext {
-        let templates = &self.scope.agent.templates;
-        let fields = arguments.as_object().into_iter().flatten();
-        let views = fields.map(|(name, value)| {
+    /// What the strings of a tool see: its arguments, and `self`.
+    pub(super) fn tool_scope(&self, offered: &Offered, arguments: &Map<String, Value>) -> Scope {
+        let (tool, templates) = (&offered.tool, &self.scope.agent.templates);
+        let views = arguments.iter().map(|(name, value)| {
             let any = Shape::new(ShapeKind::Any);
             let shape = tool.parameters.fields.get(name).map_or(&any, |field| &field.shape);
             (name.clone(), shaped_value(templates, shape, value))
         });
+        let this = offered.this.iter().map(|this| ("self".to_owned(), this.clone()));
+        self.scope.with_arguments(views.chain(this).collect())
+    }
+
+    /// The context of a tool's body: its strings see the arguments, its steps stand below the call's.
+    fn inside(
+        &self,
+        offered: &Offered,
+        arguments: &Map<String, Value>,
+        path: Path,
+        log: Arc<Mutex<CallLog>>,
+    ) -> Result<ActionContext, Failure> {
+        let tool = &offered.tool;
+        let depth = self.tool.as_ref().map_or(0, |outer| outer.depth) + 1;
+        if depth > TOOL_DEPTH_MAX {
+            let message = format!("tools call one another deeper than {TOOL_DEPTH_MAX} levels, last `{}`", tool.name);
+            return Err(Failure::new(FailureKind::Tool, message));
+        }
         let kind = tool.publish.map_or(OutputKind::None, OutputKind::One);
         let deadline = Instant::now() + tool.timeout;
-        ActionContext {
+        let outer = self.tool.iter().flat_map(|outer| outer.groups.iter().cloned());
+        let groups = offered.group.iter().cloned().chain(outer).collect();
+        let name = offered.name().to_owned();
+        Ok(ActionContext {
             core: self.core.clone(),
             action: self.action.clone(),
-            scope: self.scope.with_arguments(views.collect()),
+            scope: self.tool_scope(offered, arguments),
             output: Output::new(kind),
             log,
             path,
             deadline: Some(self.deadline.map_or(deadline, |outer| outer.min(deadline))),
-            arguments: arguments.as_object().cloned().map(Arc::new),
-        }
+            tool: Some(Arc::new(InTool { name, arguments: arguments.clone(), groups, depth })),
+        })
     }
 
     /// Asks a person where the tool wants that, and where the call may have been made already.
     async fn may_call(
         &self,
-        tool: &Tool,
+        offered: &Offered,
         inside: &ActionContext,
-        arguments: &Value,
+        arguments: &Map<String, Value>,
         step: &str,
     ) -> Result<(), Failure> {
+        let name = offered.name();
         let templates = &self.scope.agent.templates;
-        if let Some(Confirm { when, ask: question }) = &tool.confirm
+        if let Some(Confirm { when, ask: question }) = &offered.tool.confirm
             && when.is_none_or(|when| templates.truth(when, &inside.scope) == Truth::True)
         {
             let question = match question {
                 Some(question) => templates.render(*question, &inside.scope)?,
-                None => format!("Call the tool `{}`?", tool.name),
+                None => format!("Call the tool `{name}`?"),
             };
-            self.agree(question, tool, arguments, format!("{step}/confirm")).await?;
+            self.agree(question, name, arguments, format!("{step}/confirm")).await?;
         }
         let again = format!("{step}/again");
         if self.core.steps.was_begun(step) || self.core.steps.done(&again).is_some() {
-            let name = &tool.name;
             let question = format!(
                 "The tool `{name}` was being called when the program ended, and may have done its work. Call it again?"
             );
-            self.agree(question, tool, arguments, again).await?;
+            self.agree(question, name, arguments, again).await?;
         }
         Ok(())
     }
 
     /// A person's agreement to a call.
-    async fn agree(&self, prompt: String, tool: &Tool, arguments: &Value, step: String) -> Result<(), Failure> {
-        let kind = QuestionKind::ConfirmTool { tool: tool.name.clone(), arguments: arguments.clone() };
+    async fn agree(
+        &self,
+        prompt: String,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        step: String,
+    ) -> Result<(), Failure> {
+        let arguments = Value::Object(arguments.clone());
+        let kind = QuestionKind::ConfirmTool { tool: tool.to_owned(), arguments };
         let question = Question { action: self.action.to_string(), ..Question::confirm(prompt, kind) };
         // What a person says leaves nothing behind.
         match is_yes(&person::ask(&self.core, step, question, &Mutex::default()).await?) {
@@ -166,29 +218,25 @@ impl ActionContext {
     /// One call of a tool with validated arguments: agreed to, performed, told.
     async fn perform_tool(
         &self,
-        tool: &Tool,
-        arguments: &Value,
+        offered: &Offered,
+        arguments: &Map<String, Value>,
         step: &str,
         log: &Arc<Mutex<CallLog>>,
     ) -> Result<Value, Failure> {
-        let tell = || {
-            self.core.emit(|| What::ToolCalled {
-                action: self.action.to_string(),
-                tool: tool.name.clone(),
-                arguments: arguments.clone(),
-            });
-        };
-        let inside = self.inside(tool, arguments, Path::new(step), log.clone());
-        if let Some(stubbed) = self.core.run.stubs.as_ref().and_then(|stubs| stubs.tool(&tool.name, arguments)) {
-            tell();
+        let (tool, name) = (&offered.tool, offered.name());
+        let inside = self.inside(offered, arguments, Path::new(step), log.clone())?;
+        if let Some(stubs) = &self.core.run.stubs
+            && let Some(stubbed) = stubs.tool(name, &Value::Object(arguments.clone()))
+        {
+            self.tell_call(name, || Value::Object(arguments.clone()));
             return inside.published(tool, stubbed?);
         }
         let Some(body) = &tool.body else {
-            return Err(Failure::new(FailureKind::Tool, format!("not supported yet: the tool `{}`", tool.name)));
+            return Err(Failure::new(FailureKind::Tool, format!("not supported yet: the tool `{name}`")));
         };
-        let agreed = self.may_call(tool, &inside, arguments, step).await;
+        let agreed = self.may_call(offered, &inside, arguments, step).await;
         if !agreed.as_ref().is_err_and(Failure::is_waiting) {
-            tell();
+            self.tell_call(name, || Value::Object(arguments.clone()));
         }
         agreed?;
         let keeps = !tool.idempotent && !self.core.run.dry_run;
@@ -198,7 +246,7 @@ impl ActionContext {
         let result = match tokio::time::timeout(tool.timeout, guarded(&**body, &inside)).await {
             Ok(result) => result,
             Err(_) => {
-                let message = format!("the tool `{}` did not answer within {}", tool.name, lasting(tool.timeout));
+                let message = format!("the tool `{name}` did not answer within {}", lasting(tool.timeout));
                 Err(Failure::new(FailureKind::Timeout, message))
             }
         };
@@ -206,6 +254,14 @@ impl ActionContext {
             self.core.withdraw_step(step);
         }
         inside.published(tool, result?)
+    }
+
+    fn tell_call(&self, name: &str, arguments: impl FnOnce() -> Value) {
+        self.core.emit(|| What::ToolCalled {
+            action: self.action.to_string(),
+            tool: name.to_owned(),
+            arguments: arguments(),
+        });
     }
 
     /// Takes note of a tool's result where it goes on the blackboard.
@@ -220,35 +276,74 @@ impl ActionContext {
         Ok(valid.value)
     }
 
-    /// A call of a tool that was not completed before.
-    async fn called(
+    /// Calls a tool with arguments that were validated: the one way in which a body, a model and the command line do.
+    pub(super) async fn run_tool(
         &self,
-        tool: &Tool,
-        arguments: Value,
+        offered: &Offered,
+        arguments: &Map<String, Value>,
         step: &str,
-        log: &Arc<Mutex<CallLog>>,
     ) -> Result<Value, Failure> {
-        let started = Instant::now();
-        let result = self.perform_tool(tool, &arguments, step, log).await;
-        if result.as_ref().is_err_and(Failure::is_waiting) {
-            return result;
-        }
+        let called = |log: Arc<Mutex<CallLog>>| async move {
+            let started = Instant::now();
+            let result = self.perform_tool(offered, arguments, step, &log).await;
+            if !result.as_ref().is_err_and(Failure::is_waiting) {
+                self.told(offered.name(), &result, millis(started.elapsed()), &log);
+            }
+            result
+        };
+        self.core.step(step, &self.log, called).await
+    }
+
+    /// The path of the next call of a tool.
+    pub(super) fn tool_step(&self, name: &str) -> String {
+        self.path.next(&format!("tool:{name}#"))
+    }
+
+    /// Takes note of what a call of a tool gave.
+    fn told(&self, name: &str, result: &Result<Value, Failure>, ms: u64, log: &Mutex<CallLog>) {
         self.core.ledger.charge_tool();
-        let ms = millis(started.elapsed());
         let status = if result.is_ok() { "ok" } else { "error" };
-        let note = ToolNote { name: tool.name.clone(), status: status.to_owned(), ms };
+        let note = ToolNote { name: name.to_owned(), status: status.to_owned(), ms };
         log.lock().unwrap_or_else(PoisonError::into_inner).tools.push(note);
         self.core.emit(|| What::ToolResult {
             action: self.action.to_string(),
-            tool: tool.name.clone(),
+            tool: name.to_owned(),
             ok: result.is_ok(),
-            result: match &result {
+            result: match result {
                 Ok(value) => value.clone(),
                 Err(failure) => Value::from(failure.message.clone()),
             },
             ms,
         });
-        result
+    }
+
+    /// A call that is answered without any effect: it is told once, as a step is.
+    pub(super) async fn answered(
+        &self,
+        name: &str,
+        arguments: &Value,
+        result: &Result<Value, Failure>,
+        step: &str,
+    ) -> Result<Value, Failure> {
+        let effect = |log: Arc<Mutex<CallLog>>| async move {
+            self.tell_call(name, || arguments.clone());
+            self.told(name, result, 0, &log);
+            result.clone()
+        };
+        self.core.step(step, &self.log, effect).await
+    }
+
+    /// Whether a tool's result ends the action so that the process plans again.
+    pub(super) fn replans(&self, offered: &Offered, arguments: &Map<String, Value>, result: &Value) -> bool {
+        let Some(replan) = offered.tool.replan else { return false };
+        let vars = MapVars::default().with("result", from_json(result));
+        let scope = self.tool_scope(offered, arguments);
+        self.scope.agent.templates.truth(replan, &Over { vars, below: &scope }) == Truth::True
+    }
+
+    /// The objects that tools have published since the action began.
+    pub(super) fn published_objects(&self) -> Vec<(TypeId, Value)> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).published.clone()
     }
 
     /// A sub-process of an agent: the one that this step has started before, or a new one.
@@ -295,6 +390,11 @@ impl ActionContext {
     }
 }
 
+/// What ends an action so that the process plans again.
+pub(super) fn replan(tool: &str) -> Failure {
+    Failure::new(FailureKind::Replan, format!("the result of `{tool}` made the process plan again"))
+}
+
 /// Performs a body; a panic in it is a failure of its own.
 pub(super) async fn guarded(body: &dyn Body, cx: &ActionContext) -> Result<Value, Failure> {
     match AssertUnwindSafe(body.perform(cx)).catch_unwind().await {
@@ -328,7 +428,7 @@ impl Context for ActionContext {
         &self.scope
     }
     fn arguments(&self) -> Option<&Map<String, Value>> {
-        self.arguments.as_deref()
+        self.tool.as_ref().map(|tool| &tool.arguments)
     }
     fn output(&self) -> &Output {
         &self.output
@@ -341,6 +441,15 @@ impl Context for ActionContext {
     }
 
     fn permit(&self, permission: &str, subject: &str) -> Result<(), Failure> {
+        for group in self.tool.iter().flat_map(|tool| &tool.groups) {
+            if self.scope.agent.tool_groups.get(&**group).is_some_and(|group| !group.allows(permission)) {
+                let message = format!(
+                    "the tool group `{group}` does not allow `{permission}`, which `{subject}` needs; its \
+                     `permissions` are the upper bound of what its tools may do"
+                );
+                return Err(Failure::new(FailureKind::Permission, message));
+            }
+        }
         self.core.host.permit(permission, subject, &self.core.run)
     }
 
@@ -356,10 +465,14 @@ impl Context for ActionContext {
 
     async fn ask_model(
         &self,
-        call: PromptCall,
+        mut call: PromptCall,
         accept: &(dyn Fn(Value) -> Result<Value, Vec<String>> + Send + Sync),
     ) -> Result<Value, Failure> {
-        llm_call::ask(&self.core, &self.scope, &call, accept, At { path: &self.path, log: &self.log }).await
+        if let Some(tool) = &self.tool {
+            call.name = tool.name.clone();
+        }
+        let at = At { path: &self.path, log: &self.log };
+        llm_call::ask(&self.core, &self.scope, &call, accept, at, Some(self)).await
     }
 
     async fn run_agent(&self, agent: &str, inputs: Option<Map<String, Value>>) -> Result<Value, Failure> {
@@ -373,13 +486,20 @@ impl Context for ActionContext {
     }
 
     async fn call_tool(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, Failure> {
-        let step = self.path.next(&format!("tool:{tool}#"));
+        let step = self.tool_step(tool);
         let Some(tool) = self.scope.agent.tools.get(tool).cloned() else {
             return Err(Failure::new(FailureKind::Tool, format!("there is no tool `{tool}`")));
         };
-        let arguments = self.arguments(&tool, arguments)?;
-        let (cx, tool, at) = (self, &tool, step.as_str());
-        self.core.step(at, &self.log, |log| async move { cx.called(tool, arguments, at, &log).await }).await
+        let offered = Offered::plain(tool, &self.scope.agent.types);
+        let arguments = self.arguments_for(&offered.tool, arguments).map_err(|wrong| {
+            let message = format!("the tool `{}` does not take this: {}", offered.name(), wrong.join("; "));
+            Failure::new(FailureKind::Tool, message)
+        })?;
+        let result = self.run_tool(&offered, &arguments, &step).await?;
+        match self.replans(&offered, &arguments, &result) {
+            true => Err(replan(offered.name())),
+            false => Ok(result),
+        }
     }
 
     async fn effect(&self, kind: &str, effect: BoxFuture<'_, Result<Value, Failure>>) -> Result<Value, Failure> {

@@ -120,6 +120,11 @@ impl Core {
         self.steps.withdraw(path);
     }
 
+    /// Whether someone hears of what happens.
+    pub fn is_heard(&self) -> bool {
+        self.run.observer.is_some()
+    }
+
     /// Tells the observer, if there is one; `what` is made only then.
     pub fn emit(&self, what: impl FnOnce() -> What) {
         let Some(observer) = &self.run.observer else { return };

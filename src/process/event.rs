@@ -65,6 +65,9 @@ pub enum What {
         system: Option<String>,
         /// The messages.
         messages: Vec<Value>,
+        /// Names of the tools that it is offered.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        tools: Vec<String>,
     },
     /// A piece of a reply.
     LlmDelta {

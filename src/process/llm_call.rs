@@ -9,18 +9,20 @@ use tokio::time::Instant;
 use crate::action::context::{CallSettings, ModelChoice, PromptCall};
 use crate::action::{Failure, FailureKind};
 use crate::llm::{
-    Delta, DeltaSink, Finish, Llm, LlmError, LlmErrorKind, Message, NoSink, Reply, Request, RetryPolicy,
-    call_with_retries, structured,
+    Delta, DeltaSink, Finish, Llm, LlmError, LlmErrorKind, Message, NoSink, Part, Reply, Request, RetryPolicy,
+    ToolSpec, call_with_retries, structured,
 };
 use crate::prompt::Truth;
+use crate::tool::envelope;
 
-use super::context::CallLog;
+use super::context::{ActionContext, CallLog};
 use super::core::Core;
 use super::document::LlmNote;
 use super::event::What;
 use super::ledger::Next;
 use super::scope::Scope;
 use super::steps::Path;
+use super::tool_loop::ToolLoop;
 
 /// How much of the last reply a failure shows, in characters.
 const REPLY_CHARS: usize = 400;
@@ -40,17 +42,25 @@ pub(super) struct At<'a> {
     pub(super) log: &'a Mutex<CallLog>,
 }
 
-/// Asks until a reply is accepted; models are tried in order when one cannot be asked.
+/// Asks until a reply is accepted; models are tried in order when one cannot be asked. `cx` calls the tools that are
+/// offered.
 pub(super) async fn ask(
     core: &Core,
     scope: &Scope,
     call: &PromptCall,
     accept: Accept<'_>,
     at: At<'_>,
+    cx: Option<&ActionContext>,
 ) -> Result<Value, Failure> {
+    let tools = match (call.settings.tools, cx) {
+        (Some(offer), Some(cx)) => Some(ToolLoop::begin(cx, offer).await?),
+        _ => None,
+    };
+    let mut talk = Talk { tools, added: Vec::new(), turn: 0, wrong: Vec::new(), last: String::new() };
     let mut unreachable = no_model();
     for choice in &call.settings.models {
-        let (llm, request) = match request(core, scope, call, choice) {
+        let specs = talk.tools.as_mut().map(ToolLoop::specs).unwrap_or_default();
+        let (llm, mut request) = match request(core, scope, call, choice, specs) {
             // A provider without a key cannot be asked, as one that does not answer; a fallback may.
             Err(failure) if failure.kind == FailureKind::Llm => {
                 unreachable = failure;
@@ -58,13 +68,33 @@ pub(super) async fn ask(
             }
             asked => asked?,
         };
-        match ask_one(core, &*llm, request, call, choice, accept, at).await {
+        // What was said before another model took over stays said; thoughts are the other model's own.
+        let said = request.messages.len();
+        request.messages.append(&mut talk.added);
+        match ask_one(core, &*llm, &mut request, call, choice, accept, at, &mut talk).await {
             Err(Trouble::Unreachable(failure)) => unreachable = failure,
             Err(Trouble::Failure(failure)) => return Err(failure),
             Ok(value) => return Ok(value),
         }
+        talk.added = request.messages.split_off(said);
+        for message in &mut talk.added {
+            message.parts.retain(|part| !matches!(part, Part::Thinking { .. }));
+        }
     }
     Err(unreachable)
+}
+
+/// One conversation, whichever model carries it on.
+struct Talk<'a> {
+    tools: Option<ToolLoop<'a>>,
+    /// What was said after the prompt, while no model is asked.
+    added: Vec<Message>,
+    /// Requests so far.
+    turn: u32,
+    /// What was wrong with each reply so far.
+    wrong: Vec<String>,
+    /// The text of the last reply.
+    last: String,
 }
 
 fn no_model() -> Failure {
@@ -102,12 +132,13 @@ pub fn request(
     scope: &Scope,
     call: &PromptCall,
     choice: &ModelChoice,
+    tools: Vec<ToolSpec>,
 ) -> Result<(Arc<dyn Llm>, Request), Failure> {
     let full = model_of(core, choice);
     if full.is_empty() {
         return Err(no_model());
     }
-    let mut request = draft(core, scope, call, Some((&full, choice)))?;
+    let mut request = draft(core, scope, call, Some((&full, choice)), tools)?;
     let llm = match &core.run.script {
         Some(script) => Arc::clone(script),
         None => core.host.provider(&request.provider).map_err(|why| Failure::new(FailureKind::Llm, why))?,
@@ -116,6 +147,12 @@ pub fn request(
         Some(wrap) => wrap(llm),
         None => llm,
     };
+    if !request.tools.is_empty() && !llm.capabilities(&request.model).tools {
+        let message = format!(
+            "the model `{full}` takes no tools; name another one, or say `supports: [tools]` in `models.catalog` if it does"
+        );
+        return Err(Failure::new(FailureKind::Llm, message));
+    }
     structured::place_output(&*llm, &mut request);
     Ok((llm, request))
 }
@@ -129,6 +166,7 @@ pub fn draft(
     scope: &Scope,
     call: &PromptCall,
     model: Option<(&str, &ModelChoice)>,
+    tools: Vec<ToolSpec>,
 ) -> Result<Request, Failure> {
     let full = model.map_or("", |(full, _)| full);
     let (provider, id) = Request::split_model(full);
@@ -141,17 +179,24 @@ pub fn draft(
         name: call.name.clone(),
         provider: provider.unwrap_or_default().to_owned(),
         model: id.to_owned(),
-        system: system(core, scope, call, full)?,
+        system: system(core, scope, call, full, !tools.is_empty())?,
         messages: call.messages.clone(),
-        tools: Vec::new(),
+        tools,
         output: call.output.clone(),
         options,
         turn: 1,
     })
 }
 
-/// The system message: persona, references, contributors, guardrails, the day, then the author's own text.
-fn system(core: &Core, scope: &Scope, call: &PromptCall, model: &str) -> Result<Option<String>, Failure> {
+/// The system message: persona, references, contributors, guardrails, the day, what others' words are, then the author's
+/// own text.
+fn system(
+    core: &Core,
+    scope: &Scope,
+    call: &PromptCall,
+    model: &str,
+    has_tools: bool,
+) -> Result<Option<String>, Failure> {
     let settings: &CallSettings = &call.settings;
     let templates = &scope.agent.templates;
     let render = |ids: &[crate::prompt::TemplateId]| -> Result<Vec<String>, Failure> {
@@ -168,6 +213,9 @@ fn system(core: &Core, scope: &Scope, call: &PromptCall, model: &str) -> Result<
     if core.run.date_line {
         parts.push(date_line(core, model));
     }
+    if has_tools {
+        parts.push(envelope::RULE.to_owned());
+    }
     parts.extend(call.system.clone());
     parts.retain(|part| !part.trim().is_empty());
     Ok((!parts.is_empty()).then(|| parts.join("\n\n")))
@@ -183,46 +231,87 @@ fn date_line(core: &Core, model: &str) -> String {
     }
 }
 
-/// Asks one model until a reply is accepted, telling it each time what was wrong.
+/// Asks one model until a reply is accepted: its calls of tools are answered, and it is told what is wrong with a reply.
+#[allow(clippy::too_many_arguments, reason = "the parts of one conversation, taken apart at the only call")]
 async fn ask_one(
     core: &Core,
     llm: &dyn Llm,
-    mut request: Request,
+    request: &mut Request,
     call: &PromptCall,
     choice: &ModelChoice,
     accept: Accept<'_>,
     at: At<'_>,
+    talk: &mut Talk<'_>,
 ) -> Result<Value, Trouble> {
-    let mut wrong: Vec<String> = Vec::new();
-    let mut last = String::new();
-    for attempt in 1..=call.attempts.max(1) {
+    while (talk.wrong.len() as u32) < call.attempts.max(1) {
+        if talk.tools.is_some() && talk.turn >= call.settings.max_turns {
+            let most = call.settings.max_turns;
+            let message = format!(
+                "no reply in {most} turn{} (`max_turns`); the last one called {}",
+                if most == 1 { "" } else { "s" },
+                talk.tools.as_ref().map(ToolLoop::last_called).unwrap_or_default()
+            );
+            return Err(Trouble::Failure(Failure::new(FailureKind::Llm, message)));
+        }
         core.ledger.check(Next::LlmCall).map_err(Trouble::Failure)?;
-        request.turn = attempt as usize;
-        let reply = exchange(core, llm, &request, choice, at).await?;
-        refuse_bad_end(&reply, &request).map_err(Trouble::Failure)?;
-        last = reply.text();
-        match value_of(&request, &reply).and_then(accept) {
-            Ok(value) => return Ok(value),
-            Err(errors) if attempt < call.attempts => {
-                let message = errors.join("; ");
-                core.emit(|| What::Retrying {
-                    action: call.name.clone(),
-                    what: "reply".into(),
-                    message: message.clone(),
-                    wait_ms: 0,
-                });
-                request.messages.push(reply.to_message());
-                request.messages.push(Message::user(correction(&errors)));
-                wrong.push(message);
+        talk.turn += 1;
+        request.turn = talk.turn as usize;
+        let reply = exchange(core, llm, request, choice, at).await?;
+        refuse_bad_end(&reply, request).map_err(Trouble::Failure)?;
+        if let Some(tools) = talk.tools.as_mut().filter(|_| reply.tool_calls().next().is_some()) {
+            request.messages.push(reply.to_message());
+            let turn = tools.answer(&reply).await.map_err(Trouble::Failure)?;
+            request.messages.push(turn.results);
+            tools.update(&mut request.tools);
+            let Some(value) = turn.direct else { continue };
+            match accept(direct(request, value)) {
+                Ok(value) => return Ok(value),
+                Err(errors) => refuse(core, call, request, &mut talk.wrong, &errors),
             }
-            Err(errors) => wrong.push(errors.join("; ")),
+            continue;
+        }
+        talk.last = reply.text();
+        match value_of(request, &reply).and_then(accept) {
+            Ok(value) => return Ok(value),
+            Err(errors) => {
+                if !talk.last.is_empty() {
+                    request.messages.push(reply.to_message());
+                }
+                refuse(core, call, request, &mut talk.wrong, &errors);
+            }
         }
     }
+    let wrong = &talk.wrong;
     let tries = if wrong.len() == 1 { "1 reply".to_owned() } else { format!("{} replies", wrong.len()) };
     let listed: Vec<String> = wrong.iter().enumerate().map(|(at, error)| format!("({}) {error}", at + 1)).collect();
-    let shown: String = last.chars().take(REPLY_CHARS).collect();
+    let shown: String = talk.last.chars().take(REPLY_CHARS).collect();
     let message = format!("no valid reply in {tries}: {}; the last reply was {shown:?}", listed.join(" "));
     Err(Trouble::Failure(Failure::new(FailureKind::Validation, message)))
+}
+
+/// Takes note of what is wrong with a reply, and tells the model while it may try again.
+fn refuse(core: &Core, call: &PromptCall, request: &mut Request, wrong: &mut Vec<String>, errors: &[String]) {
+    let message = errors.join("; ");
+    if (wrong.len() as u32) + 1 < call.attempts {
+        core.emit(|| What::Retrying {
+            action: call.name.clone(),
+            what: "reply".into(),
+            message: message.clone(),
+            wait_ms: 0,
+        });
+        request.messages.push(Message::user(correction(errors)));
+    }
+    wrong.push(message);
+}
+
+/// The result of a tool as the value of a reply: data where a form is asked for, else text.
+fn direct(request: &Request, value: Value) -> Value {
+    match (&request.output, value) {
+        (Some(_), Value::String(text)) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        (None, Value::String(text)) => Value::String(text),
+        (None, value) => Value::String(value.to_string()),
+        (Some(_), value) => value,
+    }
 }
 
 /// What a model is told of a reply that does not fit.
@@ -309,6 +398,7 @@ async fn called(
         call: u32::try_from(request.turn).unwrap_or(u32::MAX),
         system: request.system.clone(),
         messages: request.messages.iter().map(|message| json!(message)).collect(),
+        tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
     });
     let on_retry = |error: &LlmError, wait: std::time::Duration| {
         core.emit(|| What::Retrying {

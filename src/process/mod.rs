@@ -25,6 +25,8 @@ mod ask;
 mod person;
 mod record;
 mod rules;
+pub mod tool_loop;
+mod tool_offer;
 mod view;
 mod wait;
 

@@ -61,6 +61,8 @@ pub struct Scope {
     pub extra: Arc<Vec<(String, Value)>>,
     /// What `now()` is; the clock's time when `None`.
     pub now: Option<jiff::Timestamp>,
+    /// Positions on the blackboard of the objects that the action's inputs are bound to, by the input's name.
+    pub bound: Arc<Vec<(String, Vec<usize>)>>,
     /// Whether types may be mentioned by their default name, as in conditions, `pre`, `cost` and `value`.
     pub sees_types: bool,
     /// The last condition that was looked at and has yet to be asked of a model.
@@ -89,6 +91,7 @@ impl Scope {
             inputs: Arc::default(),
             extra: Arc::default(),
             now: None,
+            bound: Arc::default(),
             sees_types: true,
             hangs_on: Arc::new(AtomicUsize::new(NONE)),
             depth: 0,
@@ -105,12 +108,27 @@ impl Scope {
         let named = inputs.iter().zip(bound);
         let named =
             named.filter_map(|(input, bound)| Some((input.name.clone(), self.bound_view(bound, input.type_id)?)));
-        Scope { inputs: Arc::new(named.collect()), sees_types: false, ..self.clone() }
+        let objects = inputs.iter().zip(bound).map(|(input, bound)| {
+            let objects = match bound {
+                Bound::One(at) => vec![*at],
+                Bound::All(all) => all.clone(),
+                Bound::Absent => Vec::new(),
+            };
+            (input.name.clone(), objects)
+        });
+        let (named, objects) = (named.collect(), objects.collect());
+        Scope { inputs: Arc::new(named), bound: Arc::new(objects), sees_types: false, ..self.clone() }
     }
 
     /// What the strings of a tool see: its arguments.
     pub fn with_arguments(&self, arguments: Vec<(String, Value)>) -> Scope {
-        Scope { inputs: Arc::new(arguments), extra: Arc::default(), sees_types: false, ..self.clone() }
+        Scope {
+            inputs: Arc::new(arguments),
+            bound: Arc::default(),
+            extra: Arc::default(),
+            sees_types: false,
+            ..self.clone()
+        }
     }
 
     /// The same with further variables, which cover those of the same name.
@@ -120,9 +138,19 @@ impl Scope {
         Scope { extra: Arc::new(extra), ..self.clone() }
     }
 
+    /// The same, with types mentioned by their default names.
+    pub fn seeing_types(&self) -> Scope {
+        Scope { sees_types: true, ..self.clone() }
+    }
+
     /// Takes note of the condition that was looked at and has yet to be asked of a model, since the last call of this.
     pub fn take_hangs_on(&self) -> Option<usize> {
         Some(self.hangs_on.swap(NONE, Ordering::Relaxed)).filter(|condition| *condition != NONE)
+    }
+
+    /// An object as it looks where its own type is asked for.
+    pub fn object(&self, at: usize) -> Option<Value> {
+        Some(self.board.get(at)?.view(&self.agent.templates))
     }
 
     /// An object as it looks where `expected` is asked for: with the discriminator where that is a supertype or union.

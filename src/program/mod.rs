@@ -22,7 +22,9 @@ use crate::llm::{Catalog, ProviderConfig};
 use crate::planning;
 use crate::prompt::{Data, ExprId, TemplateId, Templates};
 use crate::tool::Tool;
+use crate::tool::group::Group;
 use crate::tool::mcp::ServerConfig;
+use crate::tool::offer::Offer;
 use crate::value::Output;
 use crate::value::Validators;
 use crate::value::{TypeId, Types};
@@ -162,6 +164,12 @@ pub struct Agent {
     pub default_models: Vec<ModelChoice>,
     /// Its tools by name.
     pub tools: IndexMap<String, Arc<Tool>>,
+    /// Its tool groups by name.
+    pub tool_groups: IndexMap<String, Group>,
+    /// Tools of the objects of a type.
+    pub object_tools: BTreeMap<TypeId, Vec<Arc<Tool>>>,
+    /// What its prompts offer; [`CallSettings::tools`] is a position in it.
+    pub offers: Vec<Offer>,
     /// Which planner runs it.
     pub planner: PlannerKind,
     /// What a process may use up.

@@ -1,7 +1,9 @@
 //! Tool groups: roles for tools, whose sources are tools of the project and servers (language.md 8).
 
+use super::offer::Use;
+
 /// A group, resolved: where its tools come from and what they may do at most.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Group {
     /// Its name.
     pub name: String,
@@ -15,10 +17,15 @@ pub struct Group {
 }
 
 /// One source of a group's tools.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Source {
-    /// Tools of the project: their names in the agent's table of tools, chosen and named already.
-    Tools(Vec<String>),
+    /// Tools of the project.
+    Tools {
+        /// The tools.
+        tools: Vec<Use>,
+        /// Which of them are taken, and under which names.
+        take: Take,
+    },
     /// An MCP server of the project file: its tools are known once it runs.
     Server {
         /// The server's name.
@@ -69,7 +76,7 @@ impl Group {
         let Some(bound) = &self.permissions else { return true };
         let own = |source: &Source| match source {
             Source::Server { server, .. } => permission.strip_prefix("mcp:") == Some(server.as_str()),
-            Source::Tools(_) => false,
+            Source::Tools { .. } => false,
         };
         bound.iter().any(|pattern| matches(pattern, permission)) || self.sources.iter().any(own)
     }

@@ -3,9 +3,14 @@
 //! A tool's body is one of the action bodies of [`BODIES`], seen with the arguments as its variables, or one of the
 //! kinds that only tools have, one file per kind. To let tools have another action body: one word in [`BODIES`].
 
+pub mod agentic;
 pub mod builtin;
+pub mod envelope;
 pub mod group;
+pub mod handoff;
 pub mod mcp;
+pub mod offer;
+pub mod unfold;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +19,8 @@ use crate::action::{Body, Needs};
 pub use crate::decl::tools::{OnCollision, Returns};
 use crate::prompt::{ExprId, TemplateId};
 use crate::value::{ObjectDef, RawSchema, TypeId};
+
+use unfold::Unfold;
 
 /// The action bodies that a tool may have (language.md 8).
 pub const BODIES: &[&str] = &["set", "http", "exec", "call", "agent", "prompt"];
@@ -76,6 +83,8 @@ pub struct Tool {
     ///
     /// [`Context::arguments`]: crate::action::Context::arguments
     pub body: Option<Arc<dyn Body>>,
+    /// What a call reveals instead of performing a body.
+    pub unfold: Option<Arc<Unfold>>,
 }
 
 impl Tool {
@@ -105,6 +114,7 @@ impl Tool {
             spool_over: SPOOL_OVER,
             on_collision: OnCollision::Throw,
             body,
+            unfold: None,
         }
     }
 

@@ -1,21 +1,17 @@
 //! Tools and tool groups: what lists of tools name exists, heads are sound, and what this version cannot offer is noted.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::action::Body;
 use crate::decl::Name;
 use crate::decl::body::BodyNode;
-use crate::decl::tools::{Confirm, Tool, ToolUse};
+use crate::decl::tools::{Tool, ToolUse};
 use crate::diag::Diagnostic;
-use crate::prompt::{Scope, Ty};
 use crate::tool::builtin;
 use crate::tool::mcp::ServerBody;
-use crate::value::{ObjectDef, TypeId};
+use crate::value::ObjectDef;
 
 use super::super::agent::AgentCx;
-use super::super::heads::ActionHead;
-use super::super::settings::Layers;
 use super::super::types;
 
 /// What a tool may touch, beside `mcp:<server>` (runtime.md 8).
@@ -43,36 +39,6 @@ pub(crate) fn head(cx: &mut AgentCx<'_>, name: &Name, decl: &Tool) -> ObjectDef 
         );
     }
     parameters
-}
-
-/// Checks the strings of a tool beside its body.
-pub(crate) fn strings(cx: &mut AgentCx<'_>, decl: &Tool, scope: &Scope) {
-    match &decl.head.confirm {
-        None => {}
-        Some(Confirm::Ask(text)) => cx.strings.check(&text.0, scope),
-        Some(Confirm::Record(record)) => {
-            if let Some(when) = &record.when {
-                let scope = cx.expr_scope(scope);
-                cx.strings.checked_expr(when, &scope);
-            }
-            if let Some(ask) = &record.ask {
-                cx.strings.check(&ask.0, scope);
-            }
-        }
-    }
-    if let Some(replan) = &decl.head.replan {
-        let scope = cx.expr_scope(scope).with("result", Ty::Any);
-        cx.strings.checked_expr(replan, &scope);
-    }
-}
-
-/// Checks a body that only tools have.
-pub(crate) fn special_body(cx: &mut AgentCx<'_>, name: &Name, body: &BodyNode, _scope: &Scope) {
-    match body.kind.value.as_str() {
-        "unfold" => super::unfolding::body(cx, name, body),
-        "agentic" => super::unfolding::agentic(cx, body),
-        _ => {}
-    }
 }
 
 /// Checks the body `mcp: {server, tool}` and lowers it.
@@ -104,45 +70,14 @@ fn mcp_server(cx: &mut AgentCx<'_>, server: &Name) {
     }
 }
 
-/// Checks the tools that an action's prompts are offered; the types that they require are preconditions of the action.
-pub(crate) fn uses(cx: &mut AgentCx<'_>, head: &ActionHead<'_>, layers: &Layers<'_>, asks_model: bool) -> Vec<TypeId> {
-    let own = head.decl.settings.tools.as_ref();
-    let Some(list) = layers.find(|settings| settings.tools.as_ref()) else { return Vec::new() };
-    let inputs: Vec<&str> = head.inputs.iter().map(|input| input.name.as_str()).collect();
-    let mut required: BTreeSet<TypeId> = BTreeSet::new();
-    for tool in list.iter() {
-        let name = match tool {
-            ToolUse::Name(name) => name,
-            ToolUse::Derived(derived) => {
-                if let Some(name) = &derived.name {
-                    super::names::check_tool(name, &mut cx.strings.findings);
-                }
-                &derived.tool
-            }
-            ToolUse::Inline(name, _) => {
-                cx.unsupported(name.span, &format!("the tool `{}` declared in place", name.value));
-                continue;
-            }
-        };
-        if own.is_some() || asks_model {
-            check_use(cx, name, &inputs);
+/// Checks the names of a list of tools.
+pub(crate) fn names<'d>(cx: &mut AgentCx<'_>, tools: impl Iterator<Item = &'d ToolUse>, inputs: &[&str]) {
+    for tool in tools {
+        match tool {
+            ToolUse::Name(name) => check_use(cx, name, inputs),
+            ToolUse::Derived(derived) => check_use(cx, &derived.tool, inputs),
+            ToolUse::Inline(name, _) => super::names::check_tool(name, &mut cx.strings.findings),
         }
-        if asks_model {
-            cx.unsupported(name.span, &format!("offering the tool `{}` to a prompt", name.value));
-            if let Some(decl) = cx.heads.visible.tools.get(name.value.as_str()) {
-                required.extend(decl.decl.head.requires.iter().filter_map(|name| cx.types().id(&name.value)));
-            }
-        }
-    }
-    required.into_iter().collect()
-}
-
-/// The name of what a list of tools offers, where it is declared elsewhere.
-pub(crate) fn named(tool: &ToolUse) -> Option<&Name> {
-    match tool {
-        ToolUse::Name(name) => Some(name),
-        ToolUse::Derived(derived) => Some(&derived.tool),
-        ToolUse::Inline(..) => None,
     }
 }
 

@@ -5,15 +5,13 @@ use indexmap::IndexMap;
 
 use crate::decl::body::BodyNode;
 use crate::decl::read::{Read, field, refuse_unknown_keys};
-use crate::decl::tools::{Parameters, PlaybookEntry, StateMachine, Tool, ToolUse};
+use crate::decl::tools::{Parameters, PlaybookEntry, StateMachine, ToolUse};
 use crate::decl::{Expr, List, Name, ReadCx, Table, Template};
 use crate::diag::Diagnostic;
-use crate::prompt::{Scope, Ty};
+use crate::source::Span;
+use crate::tool::unfold::NESTING_MAX;
 
 use super::super::agent::AgentCx;
-
-/// Deepest nesting of facades (runtime.md 4).
-const NESTING_MAX: usize = 8;
 
 const KEYS: &[&str] = &[
     "tools",
@@ -28,71 +26,52 @@ const KEYS: &[&str] = &[
     "context_tool",
 ];
 
-/// What a facade reveals, as written.
+/// The body `unfold` of a tool, as written.
 #[derive(Clone, Debug, Default)]
-struct Unfold {
-    tools: Vec<ToolUse>,
-    /// A collision may only be among tools that are revealed together.
-    groups: Vec<Vec<ToolUse>>,
+pub(crate) struct UnfoldDecl {
+    pub(crate) tools: Vec<ToolUse>,
+    pub(crate) by: Option<Name>,
+    pub(crate) categories: Vec<(Name, Vec<ToolUse>)>,
+    pub(crate) shared: Vec<ToolUse>,
+    pub(crate) parameters: Parameters,
+    pub(crate) select: Option<Expr>,
+    pub(crate) usage_notes: Option<Template>,
+    pub(crate) remove_on_invoke: bool,
+    pub(crate) exclusive: bool,
+    pub(crate) context_tool: Option<bool>,
 }
 
-/// Checks the body `unfold` of a tool.
-pub(crate) fn body(cx: &mut AgentCx<'_>, name: &Name, body: &BodyNode) {
-    let mut read = ReadCx::default();
-    let unfold = read_unfold(body, &mut read, Some((cx, name)));
-    cx.strings.findings.append(&mut read.diagnostics);
-    for tool in &unfold.tools {
-        match tool {
-            ToolUse::Name(name) => super::tools::check_use(cx, name, &[]),
-            ToolUse::Derived(derived) => super::tools::check_use(cx, &derived.tool, &[]),
-            ToolUse::Inline(name, tool) => inline(cx, name, tool, 1),
-        }
+impl UnfoldDecl {
+    /// Every tool that it names.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &ToolUse> {
+        let inner = self.categories.iter().flat_map(|(_, list)| list);
+        self.tools.iter().chain(inner).chain(&self.shared)
     }
-    collisions(cx, &unfold);
 }
 
-fn inline(cx: &mut AgentCx<'_>, name: &Name, tool: &Tool, depth: usize) {
-    if depth > NESTING_MAX {
-        cx.report(
-            Diagnostic::error("too-nested", name.span, format!("facades nest deeper than {NESTING_MAX}"))
-                .help("flatten the hierarchy, or group by `categories`"),
-        );
-        return;
-    }
-    super::tools::head(cx, name, tool);
-    let Some(inner) = tool.body.as_ref().filter(|body| body.kind.value == "unfold") else { return };
-    let mut read = ReadCx::default();
-    let unfold = read_unfold(inner, &mut read, None);
-    cx.strings.findings.append(&mut read.diagnostics);
-    for tool in &unfold.tools {
-        match tool {
-            ToolUse::Name(name) => super::tools::check_use(cx, name, &[]),
-            ToolUse::Derived(derived) => super::tools::check_use(cx, &derived.tool, &[]),
-            ToolUse::Inline(name, tool) => inline(cx, name, tool, depth + 1),
-        }
-    }
-    collisions(cx, &unfold);
-}
-
-fn read_unfold(body: &BodyNode, read: &mut ReadCx, within: Option<(&mut AgentCx<'_>, &Name)>) -> Unfold {
-    let mut unfold = Unfold::default();
+/// Reads the body `unfold` of a tool.
+pub(crate) fn read_unfold(body: &BodyNode, read: &mut ReadCx) -> UnfoldDecl {
+    let mut unfold = UnfoldDecl { remove_on_invoke: true, ..UnfoldDecl::default() };
     let Some(map) =
         crate::decl::basic::mapping(&body.node, "an `unfold`: a mapping with `tools` or `categories`", read)
     else {
         return unfold;
     };
     refuse_unknown_keys(map, KEYS, "an `unfold`", read);
-    let tools: Vec<ToolUse> = field::<List<ToolUse>>(map, "tools", read).map(|list| list.0).unwrap_or_default();
-    let shared: Vec<ToolUse> = field::<List<ToolUse>>(map, "shared", read).map(|list| list.0).unwrap_or_default();
     let categories: Table<List<ToolUse>> = field(map, "categories", read).unwrap_or_default();
-    let parameters: Parameters = field(map, "parameters", read).unwrap_or_default();
-    let select: Option<Expr> = field(map, "select", read);
-    let _: Option<Template> = field(map, "usage_notes", read);
-    let _: Option<Name> = field(map, "by", read);
-    for key in ["remove_on_invoke", "exclusive", "context_tool"] {
-        let _: Option<bool> = map.get(key).and_then(|entry| bool::read(&entry.value, read));
-    }
-    if tools.is_empty() && categories.is_empty() && !map.contains("tools") && !map.contains("categories") {
+    unfold.tools = field::<List<ToolUse>>(map, "tools", read).map(|list| list.0).unwrap_or_default();
+    unfold.shared = field::<List<ToolUse>>(map, "shared", read).map(|list| list.0).unwrap_or_default();
+    unfold.categories = categories.entries.into_iter().map(|(name, list)| (name, list.0)).collect();
+    unfold.parameters = field(map, "parameters", read).unwrap_or_default();
+    unfold.select = field(map, "select", read);
+    unfold.usage_notes = field(map, "usage_notes", read);
+    unfold.by = field(map, "by", read);
+    let mut flag = |key: &str| map.get(key).and_then(|entry| bool::read(&entry.value, read));
+    unfold.remove_on_invoke = flag("remove_on_invoke").unwrap_or(true);
+    unfold.exclusive = flag("exclusive").unwrap_or(false);
+    unfold.context_tool = flag("context_tool");
+    if unfold.tools.is_empty() && unfold.categories.is_empty() && !map.contains("tools") && !map.contains("categories")
+    {
         read.report(
             Diagnostic::error("missing-key", body.kind.span, "an `unfold` needs `tools` or `categories`")
                 .help("list what it reveals: `unfold: {tools: […]}`"),
@@ -107,27 +86,29 @@ fn read_unfold(body: &BodyNode, read: &mut ReadCx, within: Option<(&mut AgentCx<
     if let (Some(by), false) = (map.get("by"), map.contains("categories")) {
         crate::decl::read::missing_key(by.key.span, "categories", "an `unfold` with `by`", read);
     }
-    if let (Some(expr), Some((cx, _))) = (&select, within) {
-        let mut scope: Scope = cx.input_scope(&[], &[]);
-        for parameter in &parameters.0 {
-            scope.vars.insert(parameter.name.value.clone(), Ty::Any);
-        }
-        cx.strings.checked_expr(expr, &scope);
-    }
-    unfold.groups.push([tools.clone(), shared.clone()].concat());
-    for (_, list) in categories.iter() {
-        unfold.groups.push([list.0.clone(), shared.clone()].concat());
-    }
-    let inner = categories.entries.into_iter().flat_map(|(_, list)| list.0);
-    unfold.tools = tools.into_iter().chain(inner).chain(shared).collect();
     unfold
 }
 
+/// Checks what a facade reveals; false when facades nest too deep to go on.
+pub(crate) fn body(cx: &mut AgentCx<'_>, unfold: &UnfoldDecl, place: Span, depth: usize) -> bool {
+    if depth > NESTING_MAX {
+        cx.report(
+            Diagnostic::error("too-nested", place, format!("facades nest deeper than {NESTING_MAX}"))
+                .help("flatten the hierarchy, or group by `categories`"),
+        );
+        return false;
+    }
+    super::tools::names(cx, unfold.all(), &[]);
+    collisions(cx, unfold);
+    true
+}
+
 /// Two different tools of one name cannot be revealed together.
-fn collisions(cx: &mut AgentCx<'_>, unfold: &Unfold) {
-    for group in &unfold.groups {
+fn collisions(cx: &mut AgentCx<'_>, unfold: &UnfoldDecl) {
+    let fixed = std::iter::once(&unfold.tools);
+    for group in fixed.chain(unfold.categories.iter().map(|(_, list)| list)) {
         let mut seen: IndexMap<String, (Name, String)> = IndexMap::new();
-        for tool in group {
+        for tool in group.iter().chain(&unfold.shared) {
             let (name, meaning) = match tool {
                 ToolUse::Name(name) => (name.clone(), name.value.clone()),
                 ToolUse::Derived(derived) => {
@@ -161,7 +142,7 @@ pub(crate) fn check(cx: &mut AgentCx<'_>) {
     for decl in cx.heads.visible.tools.values() {
         let Some(body) = decl.decl.body.as_ref().filter(|body| body.kind.value == "unfold") else { continue };
         let mut names = Vec::new();
-        collect(&read_unfold(body, &mut ReadCx::default(), None), 0, &mut names);
+        collect(&read_unfold(body, &mut ReadCx::default()), 0, &mut names);
         reveals.insert(decl.name.value.clone(), (decl.name.clone(), names));
     }
     let mut found = Vec::new();
@@ -192,15 +173,15 @@ pub(crate) fn check(cx: &mut AgentCx<'_>) {
     }
 }
 
-fn collect(unfold: &Unfold, depth: usize, names: &mut Vec<Name>) {
-    for tool in &unfold.tools {
+fn collect(unfold: &UnfoldDecl, depth: usize, names: &mut Vec<Name>) {
+    for tool in unfold.all() {
         match tool {
             ToolUse::Name(name) => names.push(name.clone()),
             ToolUse::Derived(derived) => names.push(derived.tool.clone()),
             ToolUse::Inline(_, tool) => {
                 let inner = tool.body.as_ref().filter(|body| body.kind.value == "unfold" && depth < NESTING_MAX);
                 if let Some(body) = inner {
-                    collect(&read_unfold(body, &mut ReadCx::default(), None), depth + 1, names);
+                    collect(&read_unfold(body, &mut ReadCx::default()), depth + 1, names);
                 }
             }
         }
@@ -209,20 +190,33 @@ fn collect(unfold: &Unfold, depth: usize, names: &mut Vec<Name>) {
 
 const AGENTIC_KEYS: &[&str] = &["tools", "llm", "system", "max_turns", "playbook", "state_machine"];
 
-/// Checks the body `agentic` of a tool.
-pub(crate) fn agentic(cx: &mut AgentCx<'_>, body: &BodyNode) {
+/// The body `agentic` of a tool, as written.
+#[derive(Debug, Default)]
+pub(crate) struct AgenticDecl {
+    pub(crate) tools: Vec<ToolUse>,
+    pub(crate) llm: Option<crate::decl::models::LlmChoice>,
+    pub(crate) system: Option<Template>,
+    pub(crate) max_turns: Option<crate::decl::Count>,
+    pub(crate) playbook: List<PlaybookEntry>,
+    pub(crate) machine: Option<StateMachine>,
+}
+
+/// Reads and checks the body `agentic` of a tool.
+pub(crate) fn agentic(cx: &mut AgentCx<'_>, body: &BodyNode) -> Option<AgenticDecl> {
     let mut read = ReadCx::default();
     let Some(map) = crate::decl::basic::mapping(&body.node, "an `agentic`: a mapping with `tools`", &mut read) else {
         cx.strings.findings.append(&mut read.diagnostics);
-        return;
+        return None;
     };
     refuse_unknown_keys(map, AGENTIC_KEYS, "an `agentic`", &mut read);
-    let tools: Vec<ToolUse> = field::<List<ToolUse>>(map, "tools", &mut read).map(|list| list.0).unwrap_or_default();
-    let llm = field::<crate::decl::models::LlmChoice>(map, "llm", &mut read);
-    let _: Option<Template> = field(map, "system", &mut read);
-    let _: Option<crate::decl::Count> = field(map, "max_turns", &mut read);
-    let playbook: List<PlaybookEntry> = field(map, "playbook", &mut read).unwrap_or_default();
-    let machine: Option<StateMachine> = field(map, "state_machine", &mut read);
+    let decl = AgenticDecl {
+        tools: field::<List<ToolUse>>(map, "tools", &mut read).map(|list| list.0).unwrap_or_default(),
+        llm: field(map, "llm", &mut read),
+        system: field(map, "system", &mut read),
+        max_turns: field(map, "max_turns", &mut read),
+        playbook: field(map, "playbook", &mut read).unwrap_or_default(),
+        machine: field(map, "state_machine", &mut read),
+    };
     if let (Some(first), Some(second)) = (map.get("playbook"), map.get("state_machine")) {
         read.report(
             Diagnostic::error(
@@ -234,29 +228,14 @@ pub(crate) fn agentic(cx: &mut AgentCx<'_>, body: &BodyNode) {
         );
     }
     cx.strings.findings.append(&mut read.diagnostics);
-    for tool in &tools {
-        match tool {
-            ToolUse::Name(name) => super::tools::check_use(cx, name, &[]),
-            ToolUse::Derived(derived) => super::tools::check_use(cx, &derived.tool, &[]),
-            ToolUse::Inline(name, tool) => inline(cx, name, tool, 1),
-        }
-    }
-    if let Some(llm) = llm {
-        cx.models(&llm, 0);
-    }
-    let offered = offered(cx, &tools);
-    for entry in playbook.iter() {
+    super::tools::names(cx, decl.tools.iter(), &[]);
+    let offered = offered(cx, &decl.tools);
+    for entry in decl.playbook.iter() {
         for name in std::iter::once(&entry.tool).chain(entry.after.iter()) {
             is_offered(cx, name, offered.as_deref());
         }
-        if let Some(when) = &entry.when {
-            cx.strings.syntax_only(&when.0, true);
-        }
-        if let Some(needs) = &entry.needs {
-            super::super::types::named(cx.types(), needs, &mut cx.strings.findings);
-        }
     }
-    if let Some(machine) = machine {
+    if let Some(machine) = &decl.machine {
         let states: Vec<&str> = machine.states.names().collect();
         let transitions =
             || machine.states.iter().map(|(_, list)| list).chain([&machine.everywhere]).flat_map(|list| list.iter());
@@ -269,6 +248,7 @@ pub(crate) fn agentic(cx: &mut AgentCx<'_>, body: &BodyNode) {
             is_offered(cx, &transition.tool, offered.as_deref());
         }
     }
+    Some(decl)
 }
 
 /// The names of the tools that an inner loop has; `None` when some of them are known only when it runs.

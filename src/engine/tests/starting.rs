@@ -94,8 +94,8 @@ fn a_plan_is_made_from_declared_inputs_with_reasons() {
     assert!(error.to_string().contains("did you mean `has(Story)`?"), "{error}");
 }
 
-#[test]
-fn a_request_is_rendered_with_made_up_inputs() {
+#[tokio::test]
+async fn a_request_is_rendered_with_made_up_inputs() {
     let (engine, name) = Case::new(
         "agent: renders
 types: {Person: {name: string}, Story: {text: string}}
@@ -106,7 +106,7 @@ goals: {told: {output: Story}}
     )
     .engine();
     let options = || RunOptions { no_date_line: true, ..RunOptions::default() };
-    let document = engine.render(&name, "tell", vec![], true, options()).unwrap();
+    let document = engine.render(&name, "tell", vec![], true, options()).await.unwrap();
     assert_eq!((document.model.as_deref(), document.options), (Some("openai/gpt-4.1"), json!({"temperature": 0.2})));
     let messages: Vec<(&str, &str)> =
         document.messages.iter().map(|message| (message.role.as_str(), message.content.as_str())).collect();
@@ -114,9 +114,9 @@ goals: {told: {output: Story}}
     assert!(messages[1].1.starts_with("About "), "{messages:?}");
     assert_eq!(document.output_schema.unwrap()["properties"]["text"]["type"], "string");
     assert!(document.input_tokens_estimate > 5);
-    let error = engine.render(&name, "tell", vec![], false, options()).unwrap_err();
+    let error = engine.render(&name, "tell", vec![], false, options()).await.unwrap_err();
     assert!(matches!(error, StartError::MissingInputs(_)), "{error}");
-    let error = engine.render(&name, "tel", vec![], true, options()).unwrap_err();
+    let error = engine.render(&name, "tel", vec![], true, options()).await.unwrap_err();
     assert!(error.to_string().contains("did you mean `tell`?"), "{error}");
 }
 

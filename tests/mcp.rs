@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use agent_run::llm::Secret;
-use agent_run::tool::mcp::{CallError, Client, Progress, Reach, ServerConfig};
+use agent_run::tool::mcp::{CallError, Client, Progress, Reach, START_TIMEOUT, ServerConfig};
 use serde_json::{Map, Value, json};
 
 use crate::support::mcp_server::{BEHAVIOUR, command, entry};
@@ -26,7 +26,7 @@ fn config(behaviour: &str) -> ServerConfig {
 }
 
 async fn started(behaviour: &str) -> Client {
-    Client::start("test", &config(behaviour), Path::new("")).await.expect("the server starts")
+    Client::start("test", &config(behaviour), Path::new(""), START_TIMEOUT).await.expect("the server starts")
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -98,6 +98,59 @@ fn a_server_that_ends_is_started_again_and_the_call_repeated_once() {
     let message = failure(run(&project(&entry("sound", ""), "die", "{}")));
     assert!(message.contains("ended before it answered `die`: it ended with status 7"), "{message}");
     assert!(message.contains("the disk is full"), "{message}");
+}
+
+#[test]
+fn a_server_that_is_not_ready_in_time_is_named_with_its_last_words() {
+    let project = project(&entry("mute", ""), "echo", "{}");
+    let workflow = project.read("workflows/caller.yaml").replace("mcp: {", "timeout: 2s, mcp: {");
+    project.write("workflows/caller.yaml", workflow);
+    let message = failure(run(&project));
+    assert!(message.contains("cannot be started") && message.contains("it was not ready within"), "{message}");
+    assert!(message.contains("waiting for the database"), "{message}");
+}
+
+#[test]
+fn a_server_that_fails_again_and_again_is_not_tried_for_ever() {
+    let project = project(&entry("broken", ", restarts: 1"), "echo", "{}");
+    let workflow =
+        project.read("workflows/caller.yaml").replace("call: {tool", "retry: {attempts: 4, backoff: 1ms}, call: {tool");
+    project.write("workflows/caller.yaml", workflow);
+    let message = failure(run(&project));
+    assert!(message.starts_with("the MCP server `test` failed 2 times in a row: it ended with status 3"), "{message}");
+}
+
+#[test]
+fn a_group_that_no_source_serves_makes_its_actions_unavailable() {
+    let workflow = "agent: asks
+description: Asks a model with tools, or without
+inputs: UserInput
+types: {Answer: string}
+tools: {look: {description: Looks, set: here}}
+tool_groups:
+  web: {description: The web, from: [{mcp: test}, {tools: [look], include: ['search*']}]}
+actions:
+  search: {description: With the web, inputs: UserInput, output: Answer, tools: web, prompt: 'Find {{ user_input.content }}', achieves: There is an answer}
+";
+    let project = Project::new()
+        .file("agent-run.yaml", "models: {default: openai/x}\nmcp_servers: {test: {url: 'https://x.example.com', headers: {A: '${env:KEY}'}}}\n")
+        .file("workflows/asks.yaml", workflow);
+    let found = |output: Output, code: &str| -> Option<String> {
+        let document = output.json();
+        let all = document["diagnostics"].as_array().expect("a list").clone();
+        all.iter().find(|one| one["code"] == code).map(|one| one["message"].as_str().expect("words").to_owned())
+    };
+    let message = found(project.run(&["check", "--json"]), "unserved-group").expect("a finding");
+    assert_eq!(
+        message,
+        "no source serves the tool group `web`: the MCP server `test` needs the environment variable `KEY`, which is \
+         not set; its `include` and `exclude` leave no tool"
+    );
+    let plan = project.run(&["plan", "workflows/asks.yaml"]).exits(4);
+    assert!(plan.to_string().contains("no source serves the tool group `web`"), "{plan}");
+    let project = project.env("KEY", "sk-very-secret");
+    assert_eq!(found(project.run(&["check", "--json"]), "unserved-group"), None);
+    project.run(&["plan", "workflows/asks.yaml"]).exits(0);
 }
 
 #[test]
@@ -328,7 +381,8 @@ async fn everything(client: &Client) {
 #[tokio::test]
 async fn the_official_server_everything_over_standard_input_and_output() {
     let Some(file) = official("everything") else { return };
-    let client = Client::start("everything", &node(&file, &[], &[]), Path::new("")).await.expect("it starts");
+    let client =
+        Client::start("everything", &node(&file, &[], &[]), Path::new(""), START_TIMEOUT).await.expect("it starts");
     everything(&client).await;
     client.close().await;
 }
@@ -352,7 +406,7 @@ async fn the_official_server_everything_over_http() {
         headers: vec![("X-Token".to_owned(), Secret::new("sk-very-secret"))],
     };
     let config = ServerConfig { reach, ..config("") };
-    let client = Client::start("everything", &config, Path::new("")).await.expect("it answers");
+    let client = Client::start("everything", &config, Path::new(""), START_TIMEOUT).await.expect("it answers");
     everything(&client).await;
     server.kill().await.expect("it is killed");
     let gone = called(&client, "echo", json!({"message": "x"})).await.expect_err("nobody answers");
@@ -366,7 +420,7 @@ async fn the_official_server_filesystem_keeps_to_its_directory() {
     let root = dir.path().canonicalize().expect("a path");
     std::fs::write(root.join("note.txt"), "Buy milk").expect("the file is written");
     let config = node(&file, &[root.to_str().expect("a text")], &[]);
-    let client = Client::start("files", &config, Path::new("")).await.expect("it starts");
+    let client = Client::start("files", &config, Path::new(""), START_TIMEOUT).await.expect("it starts");
     let read = |path: PathBuf| json!({"path": path.to_str()});
     let text = called(&client, "read_text_file", read(root.join("note.txt"))).await.expect("the text");
     assert!(text.to_string().contains("Buy milk"), "{text}");
@@ -380,11 +434,11 @@ async fn the_official_server_memory_remembers() {
     let dir = tempfile::tempdir().expect("a directory");
     let kept = dir.path().join("memory.jsonl");
     let config = node(&file, &[], &[("MEMORY_FILE_PATH", kept.to_str().expect("a text"))]);
-    let client = Client::start("memory", &config, Path::new("")).await.expect("it starts");
+    let client = Client::start("memory", &config, Path::new(""), START_TIMEOUT).await.expect("it starts");
     let ada = json!({"entities": [{"name": "Ada", "entityType": "person", "observations": ["likes tea"]}]});
     called(&client, "create_entities", ada).await.expect("a result");
     client.close().await;
-    let client = Client::start("memory", &config, Path::new("")).await.expect("it starts again");
+    let client = Client::start("memory", &config, Path::new(""), START_TIMEOUT).await.expect("it starts again");
     let found = called(&client, "search_nodes", json!({"query": "tea"})).await.expect("a result");
     assert_eq!(found["entities"][0]["name"], "Ada");
 }

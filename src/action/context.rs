@@ -264,6 +264,8 @@ pub struct ServerCall {
     pub arguments: Map<String, Value>,
     /// Whether it may be repeated when the server ended before it answered.
     pub idempotent: bool,
+    /// How long it may take, the start of the server included.
+    pub within: Option<Duration>,
 }
 
 /// The process around a body.

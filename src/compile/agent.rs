@@ -43,6 +43,8 @@ pub(crate) struct Shared<'a> {
     /// Names of all agents of the project, also of those that were not read.
     pub(crate) agent_names: &'a [String],
     pub(crate) providers: &'a IndexMap<String, ProviderConfig>,
+    /// Why an MCP server cannot be used here.
+    pub(crate) unusable: &'a (dyn Fn(&str) -> Option<String> + Sync),
     /// Where files could not be read as declarations.
     pub(crate) read_errors: &'a [Span],
 }
@@ -76,6 +78,7 @@ pub(crate) struct AgentCx<'a> {
     pub(crate) agents: &'a IndexMap<String, AgentRef>,
     pub(crate) agent_names: &'a [String],
     pub(crate) providers: &'a IndexMap<String, ProviderConfig>,
+    pub(crate) unusable: &'a (dyn Fn(&str) -> Option<String> + Sync),
     pub(crate) strings: Strings<'a>,
     pub(crate) type_names: Arc<IndexMap<String, TypeId>>,
     action_names: Arc<IndexSet<String>>,
@@ -152,6 +155,7 @@ impl<'a> AgentCx<'a> {
             agents: shared.agents,
             agent_names: shared.agent_names,
             providers: shared.providers,
+            unusable: shared.unusable,
             type_names: Scope::type_names(&types),
             action_names: Arc::new(heads.actions.iter().map(|action| action.full_name.clone()).collect()),
             condition_names: heads.visible.conditions.keys().map(|name| (*name).to_owned()).collect(),
@@ -340,8 +344,11 @@ impl<'a> AgentCx<'a> {
         if let Some(text) = &decl.head.description {
             self.strings.check(&text.0, &scope);
         }
-        let pre: Vec<Option<Requirement>> =
+        let mut pre: Vec<Option<Requirement>> =
             decl.head.pre.iter().map(|expr| self.requirement(expr, &planning, &head.inputs)).collect();
+        if asks_model {
+            pre.extend(self.unserved_groups(&layers).into_iter().map(Some));
+        }
         let post: Vec<Option<(usize, bool)>> = decl.head.post.iter().map(|expr| self.post(expr)).collect();
         let cost = self.number(decl.head.cost.as_ref(), &planning, true);
         let value = self.number(decl.head.value.as_ref(), &planning, false);

@@ -16,6 +16,7 @@ mod check;
 mod cx;
 pub mod domain_json;
 pub mod env;
+mod groups;
 mod heads;
 pub mod load;
 mod lower;
@@ -202,7 +203,9 @@ fn compile_pruned(world: &dyn World, entry: Entry, only: Option<&IndexSet<String
     let heads: Vec<Heads<'_>> = in_parallel(&wanted, &|id| Heads::resolve(&loaded, *id));
     let references = heads.iter().filter(|heads| heads.own.agent.is_some()).map(Heads::reference);
     let references: IndexMap<String, _> = references.map(|agent| (agent.name.clone(), agent)).collect();
+    let unusable = groups::unusable(&providers.missing_env, &providers.permissions);
     let shared = Shared {
+        unusable: &unusable,
         loaded: &loaded,
         files: &files,
         file_ids: &file_ids,

@@ -134,6 +134,7 @@ codes! {
     "unreachable-branch": "a branch that is never reached",
     "unreachable-goal": "a goal that no run can reach",
     "unreadable-file": "a file that the system does not let us read",
+    "unserved-group": "a tool group that no source can serve here",
     "unused-result": "data that goes nowhere",
     "wrong-arguments": "a call with the wrong arguments",
     "wrong-shape": "a value of the wrong shape",

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::action::context::ServerCall;
 use crate::action::{Failure, FailureKind, lasting};
 use crate::program::Program;
-use crate::tool::mcp::{CallError, Client, Progress, ServerConfig, ServerTools};
+use crate::tool::mcp::{CallError, Client, Progress, START_TIMEOUT, ServerConfig, ServerTools};
 
 /// The pause before a server that failed once is started again; it doubles with each failure in a row.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -73,7 +73,7 @@ impl Servers {
     }
 
     /// The running server; started when it does not run.
-    async fn client(&self, name: &str) -> Result<Arc<Client>, Failure> {
+    async fn client(&self, name: &str, within: Option<Duration>) -> Result<Arc<Client>, Failure> {
         let (config, slot) = self.server(name)?;
         // Held while the server starts: whoever else needs it waits for the same start.
         let mut slot = slot.lock().await;
@@ -93,7 +93,9 @@ impl Servers {
             let pause = PAUSE.saturating_mul(1 << (slot.failures - 1).min(10)).min(PAUSE_MAX);
             tokio::time::sleep_until(*at + pause).await;
         }
-        match Client::start(name, config, &self.root).await {
+        // A little less than the call has, so that the server's last words are heard before the call's time is over.
+        let limit = within.map_or(START_TIMEOUT, |within| START_TIMEOUT.min(within.mul_f64(0.9)));
+        match Client::start(name, config, &self.root, limit).await {
             Ok(client) => {
                 let client = Arc::new(client);
                 slot.client = Some(client.clone());
@@ -123,7 +125,7 @@ impl Servers {
     pub(super) async fn tools(&self, name: &str) -> Result<Arc<ServerTools>, Failure> {
         let mut again = true;
         loop {
-            let client = self.client(name).await?;
+            let client = self.client(name, None).await?;
             let why = match client.tools().await {
                 Ok(tools) => return Ok(tools),
                 Err(CallError::Refused(why)) => return Err(tool_failure(format!("the MCP server `{name}`: {why}"))),
@@ -148,7 +150,7 @@ impl Servers {
         let limit = self.server(name)?.0.timeout;
         let mut again = call.idempotent;
         loop {
-            let client = self.client(name).await?;
+            let client = self.client(name, call.within).await?;
             let answer = client.call(&call.tool, call.arguments.clone(), on_progress);
             let answer = match limit {
                 None => answer.await,

@@ -180,6 +180,7 @@ impl Scope {
         }
         match &declared.kind {
             ConditionKind::Flag(first) => truth_of(*first),
+            ConditionKind::Never(_) => truth_of(false),
             ConditionKind::Expr(inputs, expr) => {
                 if self.depth >= CONDITION_DEPTH_MAX {
                     return Truth::Unknown;

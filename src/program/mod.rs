@@ -342,6 +342,8 @@ pub enum ConditionKind {
     Expr(Vec<Input>, ExprId),
     /// Only `post` changes it; this is its first value.
     Flag(bool),
+    /// What is not there in this environment, such as the tools of a group: it never holds, for this reason.
+    Never(String),
     /// A question to a model.
     Prompt(Vec<Input>, TemplateId, Arc<CallSettings>, f64),
 }

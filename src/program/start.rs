@@ -110,6 +110,7 @@ impl Agent {
             Fact::Condition(at) => match self.conditions.get(*at) {
                 Some(condition) => match condition.kind {
                     ConditionKind::Flag(value) => Truth::known(value),
+                    ConditionKind::Never(_) => Truth::False,
                     _ if condition.mentions.iter().all(present) => Truth::Open,
                     _ => Truth::Unknown,
                 },

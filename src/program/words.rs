@@ -113,6 +113,10 @@ impl Words for AgentWords<'_> {
 
     fn leaf(&self, fact: FactId, value: bool, start: Truth) -> String {
         let text = self.text(fact);
+        if let (true, Some(ConditionKind::Never(why))) = (value, self.condition(fact).map(|condition| &condition.kind))
+        {
+            return why.clone();
+        }
         match (self.meaning(fact), value) {
             (Some(Fact::Has { count: 1, .. }), true) => {
                 format!("{} is not {}, and no action outputs it", self.fact(fact, true), self.place)

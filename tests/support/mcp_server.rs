@@ -35,6 +35,10 @@ fn serves_when_it_is_told_to() {
         "refuses" => {
             answer(|_, id| json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "not for you"}}));
         }
+        "mute" => {
+            eprintln!("waiting for the database");
+            answer(|_, _| Value::Null);
+        }
         _ => {
             eprintln!("ready");
             // Real servers do this: what is no message must not matter.

@@ -45,8 +45,13 @@ impl Body for ServerBody {
                 Value::Object(arguments)
             )));
         }
-        let call =
-            ServerCall { server: self.server.clone(), tool: self.tool.clone(), arguments, idempotent: self.idempotent };
+        let call = ServerCall {
+            server: self.server.clone(),
+            tool: self.tool.clone(),
+            arguments,
+            idempotent: self.idempotent,
+            within: cx.time_left(),
+        };
         cx.call_server(call).await
     }
 }

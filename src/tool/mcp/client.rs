@@ -28,7 +28,7 @@ use super::stdio::{self, ErrorLines, Group};
 use super::{http, stdio::Started};
 
 /// How long a server may take until it can be called: programs may be downloaded first.
-const START_TIMEOUT: Duration = Duration::from_secs(120);
+pub const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a list of tools may take to come.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a server that has ended is waited for to say why, and one that is asked to end to do so.
@@ -146,11 +146,12 @@ impl Drop for UnderWay {
 }
 
 impl Client {
-    /// Starts a server, or reaches it, and makes the protocol's handshake. `root` is the directory of the project.
+    /// Starts a server, or reaches it, and makes the protocol's handshake. `root` is the directory of the project, `limit`
+    /// how long that may take.
     ///
     /// # Errors
     /// Why that failed, with the last lines of the server's error output; without secrets.
-    pub async fn start(name: &str, config: &ServerConfig, root: &Path) -> Result<Client, String> {
+    pub async fn start(name: &str, config: &ServerConfig, root: &Path, limit: Duration) -> Result<Client, String> {
         let (progress, _) = broadcast::channel(PROGRESS_MAX);
         let changes = Arc::new(AtomicU64::new(0));
         let ears = Ears { progress: progress.clone(), changes: changes.clone() };
@@ -161,7 +162,7 @@ impl Client {
                 let Started { pipes, group, errors, reading, child } = started;
                 let reading = tokio::sync::Mutex::new(Some(reading));
                 let program = Program { child: tokio::sync::Mutex::new(child), errors, reading, _group: group };
-                match tokio::time::timeout(START_TIMEOUT, serve_client(ears, pipes)).await {
+                match tokio::time::timeout(limit, serve_client(ears, pipes)).await {
                     Ok(Ok(service)) => (service, Some(program)),
                     Ok(Err(ClientInitializeError::JsonRpcError(error))) => {
                         let words = format!("it refused the handshake: {}{}", error.message, program.last_words());
@@ -169,17 +170,17 @@ impl Client {
                     }
                     Ok(Err(_)) => return Err(redacted(program.end().await)),
                     Err(_) => {
-                        let limit = lasting(START_TIMEOUT);
+                        let limit = lasting(limit);
                         return Err(redacted(format!("it was not ready within {limit}{}", program.last_words())));
                     }
                 }
             }
             Reach::Address { url, headers } => {
                 let transport = http::transport(url, headers).map_err(redacted)?;
-                match tokio::time::timeout(START_TIMEOUT, serve_client(ears, transport)).await {
+                match tokio::time::timeout(limit, serve_client(ears, transport)).await {
                     Ok(Ok(service)) => (service, None),
                     Ok(Err(why)) => return Err(redacted(whole(&why))),
-                    Err(_) => return Err(format!("it did not answer within {}", lasting(START_TIMEOUT))),
+                    Err(_) => return Err(format!("it did not answer within {}", lasting(limit))),
                 }
             }
         };

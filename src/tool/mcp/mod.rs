@@ -9,7 +9,7 @@ mod http;
 mod stdio;
 
 pub use body::ServerBody;
-pub use client::{CallError, Client, Progress};
+pub use client::{CallError, Client, Progress, START_TIMEOUT};
 pub use config::{RESTARTS, Reach, ServerConfig};
 pub use convert::{LeftOut, ServerTools};
 

@@ -97,6 +97,10 @@ const RUNS: &[Run] = &[
     ),
     run("book", "book-writer.yaml", "book-writer", &["A short book on bees for gardeners"]),
     run("facts", "fact-checker.yaml", "fact-checker", &["The Danube ends in the Black Sea. Whales are fish."]),
+    run("ticket_down", "ticket-triage.yaml", "ticket-triage", &["Production is down, nobody can log in!"]),
+    run("ticket_question", "ticket-triage.yaml", "ticket-triage", &["Where do I change my name?"]),
+    run("letter_known", "stuck-helper.yaml", "stuck-helper", &["--input", r#"Letter={"to": "Charles Babbage"}"#]),
+    run("letter_unknown", "stuck-helper.yaml", "stuck-helper", &["--input", r#"Letter={"to": "Ada Byron"}"#]),
     run("order_unpaid", "order-desk.yaml", "order-desk", &["--input", r#"Order={"id": "A-18", "cents": 4900}"#]),
 ];
 

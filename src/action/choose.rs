@@ -8,7 +8,7 @@ use crate::decl::{Data as WrittenData, Defs, Expr, List, Name, Read, ReadCx};
 use crate::diag::Diagnostic;
 use crate::prompt::{Data, ExprId, Truth};
 use crate::record;
-use crate::source::Node;
+use crate::source::{Map, Node, NodeKind};
 use crate::value::{OutputKind, Shape, TypeId, present};
 
 use super::context::{Context, Failure};
@@ -112,7 +112,7 @@ impl BranchDecl {
                     return None;
                 }
             };
-            return Some(Branch { when, of: None, data: Some(data) });
+            return Some(Branch { when, of: None, data });
         };
         let type_id = cx.type_named(name)?;
         let allowed = cx.output().types().iter().copied().find(|sup| cx.types().is_subtype(type_id, *sup));
@@ -124,10 +124,8 @@ impl BranchDecl {
             );
             return None;
         };
-        let data = match &self.set {
-            Some(data) => Some(cx.data(data, Some(&Shape::named(type_id)), &[])?),
-            None => None,
-        };
+        let empty = WrittenData(Node::new(NodeKind::Map(Map::default()), self.place.0));
+        let data = cx.data(self.set.as_ref().unwrap_or(&empty), Some(&Shape::named(type_id)), &[])?;
         Some(Branch { when, of: Some((expected, type_id)), data })
     }
 }
@@ -142,15 +140,12 @@ struct Branch {
     when: Option<ExprId>,
     /// The output type that is expected and the concrete type of the data, when the branch names one.
     of: Option<(TypeId, TypeId)>,
-    data: Option<Data>,
+    data: Data,
 }
 
 impl Branch {
     fn value(&self, cx: &dyn Context) -> Result<Value, Failure> {
-        let value = match &self.data {
-            Some(data) => render_data(cx, data)?,
-            None => json!({}),
-        };
+        let value = render_data(cx, &self.data)?;
         let Some((expected, type_id)) = self.of.filter(|_| !value.is_null()) else { return Ok(value) };
         let value = present(cx.types(), expected, type_id, value);
         Ok(match &cx.output().kind {

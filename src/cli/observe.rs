@@ -130,6 +130,11 @@ impl Watcher {
                 self.list.end();
             }
             What::Finished { .. } => self.list.end(),
+            What::StateEntered { state: entered, .. } => {
+                if self.out.verbose {
+                    self.list.line(self.dim(format!("  in state {entered}")));
+                }
+            }
             What::Resumed { .. }
             | What::ObjectAdded { .. }
             | What::ObjectHidden { .. }

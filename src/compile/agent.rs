@@ -33,6 +33,7 @@ use super::lower::{ExprFact, Requirement, Sketch, Test, lower};
 use super::settings::Layers;
 use super::strings::{Strings, config_ty, truth_scope};
 use super::tools::{ToolTypes, Tooling};
+use super::{check, states, types};
 
 /// What all agents of a compilation share.
 pub(crate) struct Shared<'a> {
@@ -299,15 +300,8 @@ impl<'a> AgentCx<'a> {
         let heads = self.heads;
         let mut actions = Actions::default();
         for head in &heads.actions {
-            if head.state.is_some() || head.on_stuck {
-                let what = if head.on_stuck { "`on_stuck`" } else { "states" };
-                self.unsupported(head.name.span, what);
-            }
             let lowered = self.lower_action(head, defaults);
             let Some((action, pre, tool_types, achieved)) = lowered else { continue };
-            if head.state.is_some() || head.on_stuck {
-                continue;
-            }
             if let Some(goal) = achieved {
                 actions.goals.push((actions.actions.len(), goal));
             }
@@ -328,12 +322,7 @@ impl<'a> AgentCx<'a> {
         let before = self.strings.findings.len();
         let mut scope = self.input_scope(&head.inputs, &head.unknown_inputs);
         if let Some(state) = head.state {
-            scope.vars.insert("self".to_owned(), Ty::named(self.types(), state));
-            for (name, field) in self.types().get(state).fields().into_iter().flatten() {
-                let ty = Ty::of(self.types(), &field.shape);
-                let ty = if field.required { ty } else { ty.optional() };
-                scope.vars.entry(name.clone()).or_insert(ty);
-            }
+            states::add_variables(self.types(), state, &mut scope);
         }
         let planning = self.planning_scope(&scope);
         let layers = defaults.under(&decl.settings);
@@ -345,7 +334,7 @@ impl<'a> AgentCx<'a> {
             self.strings.check(&text.0, &scope);
         }
         let mut pre: Vec<Option<Requirement>> =
-            decl.head.pre.iter().map(|expr| self.requirement(expr, &planning, &head.inputs)).collect();
+            decl.head.pre.iter().map(|expr| self.requirement(expr, &planning, &head.inputs, head.state)).collect();
         if asks_model {
             pre.extend(self.unserved_groups(&layers).into_iter().map(Some));
         }
@@ -383,6 +372,8 @@ impl<'a> AgentCx<'a> {
             delay: decl.head.delay.map(|delay| delay.0),
             on_error: on_error?,
             settings,
+            state: head.state,
+            on_stuck: head.on_stuck,
             body: body?,
         };
         Some((
@@ -411,7 +402,13 @@ impl<'a> AgentCx<'a> {
     }
 
     /// Resolves an expr of a `pre` or `when` to what it asks for.
-    fn requirement(&mut self, expr: &Expr, scope: &Scope, inputs: &[Input]) -> Option<Requirement> {
+    fn requirement(
+        &mut self,
+        expr: &Expr,
+        scope: &Scope,
+        inputs: &[Input],
+        state: Option<TypeId>,
+    ) -> Option<Requirement> {
         let checked = self.strings.checked_expr(expr, scope)?;
         let (holds, range) = split_not(&expr.0.value);
         let text = expr.0.value.get(range).unwrap_or(&expr.0.value).trim();
@@ -427,6 +424,8 @@ impl<'a> AgentCx<'a> {
         let binds = inputs.iter().any(|input| names(input) && own(input)) || checked.mentions.contains("inputs");
         let used: Vec<Input> = if binds { inputs.to_vec() } else { Vec::new() };
         let mut mentions = self.mentioned(&checked, inputs);
+        let state = state.filter(|state| states::uses(self.types(), *state, &checked, inputs));
+        mentions.extend(state);
         let mut conditions = Vec::new();
         for (at, condition) in self.conditions.iter().enumerate() {
             if checked.conditions.contains(&condition.name) {
@@ -435,10 +434,20 @@ impl<'a> AgentCx<'a> {
                 conditions.extend(condition.names.iter().copied());
             }
         }
-        let known = self.exprs.iter().position(|known| known.form == form && known.inputs == used);
+        let known =
+            self.exprs.iter().position(|known| known.form == form && known.inputs == used && known.state == state);
         let at = known.unwrap_or_else(|| {
             let ran = checked.ran.iter().cloned().collect();
-            self.exprs.push(ExprFact { id, text: text.to_owned(), form, mentions, conditions, ran, inputs: used });
+            self.exprs.push(ExprFact {
+                id,
+                text: text.to_owned(),
+                form,
+                mentions,
+                conditions,
+                ran,
+                inputs: used,
+                state,
+            });
             self.exprs.len() - 1
         });
         let needed = checked.mentions.iter().filter(|name| !scope.vars.contains_key(name.as_str()));
@@ -500,7 +509,7 @@ impl<'a> AgentCx<'a> {
         check::goals::export(self, achieves.export.as_ref());
         let value = self.number(achieves.value.as_ref(), scope, false)?;
         Some(AchievedGoal {
-            name: head.name.clone(),
+            name: Name::new(head.full_name.clone(), head.name.span),
             output: head.output.clone(),
             value,
             description: achieves.description.as_ref().map(|text| text.0.value.clone()),
@@ -533,7 +542,7 @@ impl<'a> AgentCx<'a> {
         let mut goals = Goals::default();
         for decl in heads.visible.goals.values() {
             let when: Vec<Option<Requirement>> =
-                decl.decl.when.iter().map(|expr| self.requirement(expr, &scope, &[])).collect();
+                decl.decl.when.iter().map(|expr| self.requirement(expr, &scope, &[], None)).collect();
             let value = self.number(decl.decl.value.as_ref(), &scope, false);
             if let Some(text) = &decl.decl.description {
                 self.strings.check(&text.0, &self.base_scope());

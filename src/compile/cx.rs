@@ -93,7 +93,11 @@ impl LowerCx for BodyCx<'_, '_> {
 
     fn data(&mut self, data: &WrittenData, expected: Option<&Shape>, extra: Extra<'_>) -> Option<Data> {
         let scope = Self::with(&self.scope, extra);
-        self.agent.strings.data(data, expected, &scope)
+        let types = &self.agent.strings.types;
+        match super::states::filled(types, data, expected, &scope, extra) {
+            Some(filled) => self.agent.strings.data(&filled, expected, &scope),
+            None => self.agent.strings.data(data, expected, &scope),
+        }
     }
 
     fn assume(&mut self, test: &Expr, holds: bool) {

@@ -12,6 +12,7 @@ use crate::program::{Action, Condition, ConditionKind, Fact, Goal, Input, Number
 use crate::prompt::ExprId;
 use crate::value::{Output, OutputKind, TypeId, Types};
 
+use super::states::{self, Entering};
 use super::tools::ToolTypes;
 
 /// Most operators that one action may stand for; beyond that higher counts are left open instead.
@@ -57,6 +58,8 @@ pub(crate) struct ExprFact {
     pub(crate) ran: Vec<String>,
     /// Inputs of its action that it uses under their own names.
     pub(crate) inputs: Vec<Input>,
+    /// The state whose fields it uses.
+    pub(crate) state: Option<TypeId>,
 }
 
 /// What lowering works on.
@@ -93,6 +96,7 @@ pub(crate) fn lower(sketch: Sketch<'_>) -> Lowered {
         facts: Vec::new(),
         counts: counts(&sketch),
         concrete: sketch.types.iter().map(|(id, _)| sketch.types.concrete(id)).collect(),
+        roots: states::roots(sketch.types, sketch.actions),
     };
     lowering.declare_facts();
     let mut operators = Vec::new();
@@ -151,6 +155,8 @@ struct Lowering<'a> {
     counts: IndexMap<TypeId, u32>,
     /// Concrete types of each type.
     concrete: Vec<Vec<TypeId>>,
+    /// The states that are no special case of another one, where some action leads to a state.
+    roots: Vec<TypeId>,
 }
 
 impl Lowering<'_> {
@@ -182,7 +188,9 @@ impl Lowering<'_> {
             Fact::Newest(type_id) => format!("newest({})", of(*type_id)),
             Fact::In(type_id) => format!("in({})", of(*type_id)),
             Fact::Condition(at) => self.sketch.conditions[*at].name.clone(),
-            Fact::Expr { id, inputs, .. } => self.expr(*id, inputs).map_or_else(String::new, |expr| expr.text.clone()),
+            Fact::Expr { id, inputs, state, .. } => {
+                self.expr(*id, inputs, *state).map_or_else(String::new, |expr| expr.text.clone())
+            }
         }
     }
 
@@ -205,6 +213,9 @@ impl Lowering<'_> {
                     self.fact(Fact::Has { type_id: sup, count: 1 });
                 }
             }
+        }
+        for root in self.roots.clone() {
+            self.fact(Fact::In(root));
         }
         for (type_id, most) in self.counts.clone() {
             for count in 1..=most {
@@ -240,6 +251,16 @@ impl Lowering<'_> {
         if !action.can_rerun && action.trigger.is_none() {
             pre.push((self.fact(Fact::Ran(at)), false));
         }
+        match action.state {
+            Some(state) => pre.push((self.fact(Fact::In(state)), true)),
+            // A process that has entered a state stays in states.
+            None if !action.on_stuck => {
+                for root in self.roots.clone() {
+                    pre.push((self.fact(Fact::In(root)), false));
+                }
+            }
+            None => {}
+        }
         pre.dedup();
         pre
     }
@@ -250,7 +271,7 @@ impl Lowering<'_> {
             Test::Expr(at) => {
                 let expr = &self.sketch.exprs[*at];
                 let (inputs, mentions) = (expr.inputs.clone(), expr.mentions.clone());
-                self.fact(Fact::Expr { id: expr.id, inputs, mentions })
+                self.fact(Fact::Expr { id: expr.id, inputs, mentions, state: expr.state })
             }
         }
     }
@@ -279,7 +300,9 @@ impl Lowering<'_> {
             operator.effects = [effects.clone(), variant.effects].concat();
             operator.cost = number(&action.cost);
             operator.value = number(&action.value);
-            operator.needs_progress = !rerun && has_effect && action.hide.is_empty();
+            // Entering a state is something new, also where the state is the same; and who is stuck tries everything.
+            let is_new = action.on_stuck || states::entering(self.types(), &action.output) != Entering::Never;
+            operator.needs_progress = !rerun && has_effect && action.hide.is_empty() && !is_new;
             // Having run is no progress in itself, unless a goal asks for just that (`achieves`).
             operator.progress_exempt = if achieves { Vec::new() } else { vec![ran] };
             operator
@@ -298,17 +321,17 @@ impl Lowering<'_> {
                     self.publishes(at, *type_id).then_some(Effect::Opens)
                 }),
                 Fact::HasNamed { name, type_id } => self.named_effect(action, name, *type_id),
-                Fact::Ran(ran) => (*ran == at).then_some(Effect::Makes(true)),
+                Fact::Ran(ran) => self.ran_effect(at, *ran),
                 Fact::Newest(type_id) => self.newest_effect(action, *type_id),
-                Fact::In(_) => None,
+                Fact::In(state) => self.in_effect(action, *state),
                 Fact::Condition(condition) => self.condition_effect(action, *condition).or_else(|| {
                     let condition = &self.sketch.conditions[*condition];
                     let is_flag = matches!(condition.kind, ConditionKind::Flag(_));
                     let publishes = condition.mentions.iter().any(|of| self.publishes(at, *of));
                     (!is_flag && publishes).then_some(Effect::Opens)
                 }),
-                Fact::Expr { id, inputs, .. } => self.expr_effect(action, *id, inputs).or_else(|| {
-                    let mentions = self.expr(*id, inputs).map_or(&[][..], |expr| &expr.mentions);
+                Fact::Expr { id, inputs, state, .. } => self.expr_effect(action, *id, inputs, *state).or_else(|| {
+                    let mentions = self.expr(*id, inputs, *state).map_or(&[][..], |expr| &expr.mentions);
                     mentions.iter().any(|of| self.publishes(at, *of)).then_some(Effect::Opens)
                 }),
             };
@@ -354,6 +377,41 @@ impl Lowering<'_> {
         }
     }
 
+    /// Whether everything else leaves the blackboard: the author says so, or a state is entered.
+    fn clears(&self, action: &Action) -> bool {
+        let entering = states::entering(self.types(), &action.output);
+        action.clear_blackboard || matches!(entering, Entering::Surely | Entering::WhenItComes)
+    }
+
+    /// What becomes of `ran(other)`: entering a state makes the actions of states free to run again.
+    fn ran_effect(&self, at: usize, other: usize) -> Option<Effect> {
+        let action = &self.sketch.actions[at];
+        let of_state = self.sketch.actions[other].state.is_some();
+        let achieves = self.sketch.goals.iter().any(|goal| goal.action == Some(other));
+        let entering = states::entering(self.types(), &action.output);
+        match entering {
+            _ if other == at && (!of_state || achieves) => Some(Effect::Makes(true)),
+            Entering::Never => (other == at).then_some(Effect::Makes(true)),
+            Entering::Surely => of_state.then_some(Effect::Makes(false)),
+            Entering::WhenItComes | Entering::Perhaps => (other == at).then_some(Effect::Opens),
+        }
+    }
+
+    /// What becomes of `in(state)`.
+    fn in_effect(&self, action: &Action, state: TypeId) -> Option<Effect> {
+        match (self.comes(&action.output, state), states::entering(self.types(), &action.output)) {
+            (Comes::Surely, _) => Some(Effect::Makes(true)),
+            (Comes::Perhaps, _) => Some(Effect::Opens),
+            (Comes::Never, Entering::Never) => None,
+            (Comes::Never, Entering::Surely) => Some(Effect::Makes(false)),
+            // It may be left.
+            (Comes::Never, Entering::WhenItComes | Entering::Perhaps) => {
+                let own = action.state.is_some_and(|own| self.types().is_subtype(own, state));
+                own.then_some(Effect::Opens)
+            }
+        }
+    }
+
     fn has_effect(&self, action: &Action, type_id: TypeId, count: u32) -> Option<Effect> {
         match (self.comes(&action.output, type_id), count) {
             (Comes::Surely, 1) => return Some(Effect::Makes(true)),
@@ -363,7 +421,7 @@ impl Lowering<'_> {
             (Comes::Perhaps, _) => return Some(Effect::Opens),
             (Comes::Surely | Comes::Never, _) => {}
         }
-        if action.clear_blackboard && !self.is_kept(type_id) {
+        if self.clears(action) && !self.is_kept(type_id) {
             return Some(Effect::Makes(false));
         }
         let hidden = action.hide.iter().filter_map(|at| action.inputs.get(*at));
@@ -393,7 +451,7 @@ impl Lowering<'_> {
         }
         let hidden = action.hide.iter().filter_map(|at| action.inputs.get(*at));
         let hides = hidden.filter(|input| input.named && input.name == name).count() > 0;
-        let cleared = action.clear_blackboard && !self.is_kept(type_id);
+        let cleared = self.clears(action) && !self.is_kept(type_id);
         (hides || cleared).then_some(Effect::Makes(false))
     }
 
@@ -404,7 +462,7 @@ impl Lowering<'_> {
             Comes::Never if matches!(action.output.kind, OutputKind::One(_) | OutputKind::List(_)) => {
                 Some(Effect::Makes(false))
             }
-            Comes::Never => (action.clear_blackboard && !self.is_kept(type_id)).then_some(Effect::Makes(false)),
+            Comes::Never => (self.clears(action) && !self.is_kept(type_id)).then_some(Effect::Makes(false)),
         }
     }
 
@@ -419,12 +477,12 @@ impl Lowering<'_> {
         (posts(action, &condition.names) || self.touches(action, &condition.mentions)).then_some(Effect::Opens)
     }
 
-    fn expr(&self, id: ExprId, inputs: &[Input]) -> Option<&ExprFact> {
-        self.sketch.exprs.iter().find(|expr| expr.id == id && expr.inputs == inputs)
+    fn expr(&self, id: ExprId, inputs: &[Input], state: Option<TypeId>) -> Option<&ExprFact> {
+        self.sketch.exprs.iter().find(|expr| expr.id == id && expr.inputs == inputs && expr.state == state)
     }
 
-    fn expr_effect(&self, action: &Action, id: ExprId, inputs: &[Input]) -> Option<Effect> {
-        let expr = self.expr(id, inputs)?;
+    fn expr_effect(&self, action: &Action, id: ExprId, inputs: &[Input], state: Option<TypeId>) -> Option<Effect> {
+        let expr = self.expr(id, inputs, state)?;
         let asks_for_run = expr.ran.contains(&action.name);
         let opens = asks_for_run || posts(action, &expr.conditions) || self.touches(action, &expr.mentions);
         opens.then_some(Effect::Opens)
@@ -451,7 +509,7 @@ impl Lowering<'_> {
             let hides = hides.filter(|input| input.type_id == type_id).count() > 0;
             let single = matches!(action.output.kind, OutputKind::One(_));
             let comes = single && self.comes(&action.output, type_id) == Comes::Surely;
-            let cleared = action.clear_blackboard && !self.is_kept(type_id);
+            let cleared = self.clears(action) && !self.is_kept(type_id);
             if comes == hides || cleared {
                 // One comes and one goes, or nothing happens, or only the new one is left.
                 continue;

@@ -24,6 +24,7 @@ mod providers;
 pub mod schema;
 mod servers;
 mod settings;
+mod states;
 mod strings;
 mod tools;
 mod types;

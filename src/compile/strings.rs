@@ -142,7 +142,7 @@ impl Strings<'_> {
                 // A misspelt field is told once, not also as one that is missing.
                 let known = self.findings[before..].iter().all(|finding| finding.code != "unknown-field");
                 if let (Some(shape), true) = (&object, known) {
-                    self.missing_fields(shape, node, scope);
+                    self.missing_fields(shape, node);
                 }
                 whole.then_some(Data::Map(members))
             }
@@ -206,19 +206,17 @@ impl Strings<'_> {
         }
     }
 
-    fn missing_fields(&mut self, shape: &Shape, node: &Node, scope: &Scope) {
+    fn missing_fields(&mut self, shape: &Shape, node: &Node) {
         let Some(map) = node.as_map() else { return };
         if let Member::NotAnObject = member(&self.types, shape, "") {
             self.fits(Some(shape), &Ty::Map(Box::new(Ty::Any)), node.span);
             return;
         }
-        let Some((object, is_state)) = object_of(&self.types, shape) else { return };
-        // What a state's `set` leaves out comes from variables of the same name.
-        let filled = |name: &str| is_state && scope.vars.contains_key(name);
+        let Some(object) = object_of(&self.types, shape) else { return };
         let missing: Vec<&str> = object
             .fields
             .iter()
-            .filter(|(name, field)| field.required && !map.contains(name) && !filled(name))
+            .filter(|(name, field)| field.required && !map.contains(name))
             .map(|(name, _)| name.as_str())
             .collect();
         if !missing.is_empty() {
@@ -341,12 +339,12 @@ fn concrete_of(types: &Types, shape: &Shape, node: &Node) -> Shape {
     }
 }
 
-/// The fields that a map has to have, where that is one object type; and whether it is a state.
-fn object_of<'t>(types: &'t Types, shape: &'t Shape) -> Option<(&'t ObjectDef, bool)> {
+/// The fields that a map has to have, where that is one object type.
+fn object_of<'t>(types: &'t Types, shape: &'t Shape) -> Option<&'t ObjectDef> {
     match &shape.kind {
-        ShapeKind::Object(object) => Some((object, false)),
+        ShapeKind::Object(object) => Some(object),
         ShapeKind::Named(id) if !types.is_polymorphic(*id) => match &types.get(*id).kind {
-            TypeKind::Object(object) => Some((object, types.get(*id).is_state)),
+            TypeKind::Object(object) => Some(object),
             _ => None,
         },
         _ => None,

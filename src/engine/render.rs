@@ -61,8 +61,18 @@ impl Engine {
         let mut objects = inputs::given(&agent, given, self.inner.world.as_ref())?;
         if sample {
             add_samples(&agent, &declared.inputs, &mut objects)?;
+            let entered =
+                |given: &Given| declared.state.is_none_or(|state| agent.types.is_subtype(given.type_id, state));
+            if let Some(state) = declared.state.filter(|_| !objects.iter().any(entered)) {
+                add_samples(&agent, &[as_input(&agent, state)], &mut objects)?;
+            }
         }
         let process = self.process(&agent, objects, run)?;
+        let in_its_state = |state| process.blackboard().count(state) > 0;
+        if let Some(state) = declared.state.filter(|state| !in_its_state(*state)) {
+            let missing = as_input(&agent, state);
+            return Err(StartError::MissingInputs(vec![inputs::describe(&agent, &missing.name, state)]));
+        }
         let Some(bound) = process.blackboard().bind(&declared.inputs) else {
             let missing = declared.inputs.iter().filter(|input| !input.optional);
             let missing = missing.filter(|input| process.blackboard().count(input.type_id) == 0);
@@ -70,7 +80,7 @@ impl Engine {
                 missing.map(|input| inputs::describe(&agent, &input.name, input.type_id)).collect(),
             ));
         };
-        let scope = process.scope().with_inputs(&declared.inputs, &bound);
+        let scope = process.scope().for_action(declared).with_inputs(&declared.inputs, &bound);
         let core = process.core();
         let cx = ActionContext::detached(core.clone(), action, scope.clone(), declared.output.clone());
         let wrong = |failure: crate::action::Failure| StartError::BadOption(failure.message);
@@ -91,6 +101,12 @@ impl Engine {
         let request = request.map_err(wrong)?;
         Ok(document(action, &request))
     }
+}
+
+/// A state as an input, for an action that is rendered on its own.
+fn as_input(agent: &crate::program::Agent, type_id: crate::value::TypeId) -> crate::program::Input {
+    let name = crate::value::snake_case(agent.types.name(type_id));
+    crate::program::Input { name, type_id, list: false, optional: false, named: false }
 }
 
 /// Makes up what an action's inputs lack.

@@ -47,6 +47,12 @@ pub trait Words {
     /// backticks, then `, which …`.
     fn supplied(&self, fact: FactId, value: bool, by: &[String]) -> String;
 
+    /// Why an action that is excluded is not taken, after `which`.
+    fn excluded(&self, action: usize) -> &'static str {
+        let _ = action;
+        "is excluded"
+    }
+
     /// What an action lacks, after `which`: `needs x, which nothing supplies`.
     fn lacks(&self, fact: FactId, value: bool, others: usize, cause: Cause) -> String {
         let others = if others == 0 { String::new() } else { format!(" and {others} more") };
@@ -237,7 +243,7 @@ impl Reach<'_, '_> {
     fn why_not(&self, action: usize, fact: FactId, words: &dyn Words) -> String {
         let name = format!("`{}`", self.problem.domain.domain().actions[action].name);
         if self.problem.excluded.contains(&action) {
-            return format!("{name}, which is excluded");
+            return format!("{name}, which {}", words.excluded(action));
         }
         if !self.problem.assumes_effect(action, fact) {
             return format!("{name}, which was expected to and did not");

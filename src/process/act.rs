@@ -74,7 +74,7 @@ pub(super) async fn perform(core: Arc<Core>, scope: Scope, flight: Flight) -> Pe
     if !flight.again {
         core.emit(|| What::ActionStarted { action: action.name.clone(), inputs: named_types(&scope, action, &bound) });
     }
-    let mut scope = scope.with_inputs(&action.inputs, &bound);
+    let mut scope = scope.for_action(action).with_inputs(&action.inputs, &bound);
     scope.now = Some(flight.started_at);
     let (result, attempts) = if missing {
         (Err(Failure::new(FailureKind::Error, "an input is missing")), 0)

@@ -136,8 +136,9 @@ impl Process {
         let agent = &self.core().agent;
         let (mut costs, mut values) = (Vec::new(), Vec::new());
         for action in agent.operators.iter().filter_map(|action| agent.actions.get(*action)) {
-            costs.push(facts::number(&seen.scope, action.cost, "cost", &action.name)?);
-            values.push(facts::number(&seen.scope, action.value, "value", &action.name)?);
+            let number = |number, what| facts::known_number_of(&seen.scope, action, number, what);
+            costs.push(number(action.cost, "cost")?.unwrap_or(0.0));
+            values.push(number(action.value, "value")?.unwrap_or(0.0));
         }
         let goals = self.goals.iter().map(|goal| facts::number(&seen.scope, goal.value, "value", &goal.name));
         let goal_values: Vec<f64> = goals.collect::<Result<_, _>>()?;
@@ -149,7 +150,10 @@ impl Process {
     fn excluded(&self) -> Vec<usize> {
         let newest = self.board.last().map(|(at, _)| at);
         let is_out = |action: usize| {
-            self.out.contains(&action) || self.triggered.get(action).is_some_and(|by| by.is_some() && *by == newest)
+            let on_stuck = self.core().agent.actions.get(action).is_some_and(|action| action.on_stuck);
+            on_stuck
+                || self.out.contains(&action)
+                || self.triggered.get(action).is_some_and(|by| by.is_some() && *by == newest)
         };
         let operators = self.core().agent.operators.iter().enumerate();
         operators.filter(|(_, action)| is_out(**action)).map(|(operator, _)| operator).collect()

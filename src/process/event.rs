@@ -148,6 +148,13 @@ pub enum What {
         /// Its position.
         object: usize,
     },
+    /// The process has entered a state; what was on the blackboard before has left it.
+    StateEntered {
+        /// Its type.
+        state: String,
+        /// The position of its object.
+        object: usize,
+    },
     /// Something failed and is tried again.
     Retrying {
         /// The action or condition.

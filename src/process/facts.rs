@@ -1,7 +1,7 @@
 //! From the blackboard to the planner's facts (runtime.md 1).
 
 use crate::planning::{FactId, State, Truth as Known};
-use crate::program::{Fact, Number};
+use crate::program::{Action, Fact, Number};
 use crate::prompt::Truth;
 
 use super::scope::Scope;
@@ -44,8 +44,15 @@ fn one(scope: &Scope, fact: &Fact) -> Known {
         Fact::Newest(type_id) => {
             Known::known(board.last().is_some_and(|(_, object)| board.is_a(object.type_id, *type_id)))
         }
-        Fact::In(_) => Known::False,
+        Fact::In(type_id) => Known::known(scope.state_type().is_some_and(|state| board.is_a(state, *type_id))),
         Fact::Condition(condition) => known(scope.condition(*condition)),
+        Fact::Expr { state: Some(state), .. } if !scope.state_type().is_some_and(|of| board.is_a(of, *state)) => {
+            Known::Unknown
+        }
+        Fact::Expr { state: Some(_), id, inputs, mentions } => {
+            let fact = Fact::Expr { state: None, id: *id, inputs: inputs.clone(), mentions: mentions.clone() };
+            one(&scope.with_fields(), &fact)
+        }
         Fact::Expr { id, inputs, .. } if inputs.is_empty() => known(scope.agent.templates.truth(*id, scope)),
         Fact::Expr { id, inputs, .. } => {
             // The expr names inputs of its action, so they are bound as they would be for it.
@@ -71,6 +78,19 @@ fn known(truth: Truth) -> Known {
 /// Says what is wrong: no number, a cost below zero, a failing expr.
 pub fn number(scope: &Scope, number: Number, what: &str, of: &str) -> Result<f64, String> {
     known_number(scope, number, what, of).map(|value| value.unwrap_or(0.0))
+}
+
+/// A cost or value of an action of this round; `None` while it mentions an object that is not there yet, or the fields of
+/// a state that the process is not in.
+///
+/// # Errors
+/// As [`known_number`].
+pub fn known_number_of(scope: &Scope, action: &Action, number: Number, what: &str) -> Result<Option<f64>, String> {
+    let is_in = |state| scope.state_type().is_some_and(|now| scope.board.is_a(now, state));
+    match (number, action.state) {
+        (Number::Expr(_), Some(state)) if !is_in(state) => Ok(None),
+        _ => known_number(&scope.for_action(action), number, what, &action.name),
+    }
 }
 
 /// A cost or value of this round; `None` while it mentions an object that is not there yet.

@@ -27,6 +27,8 @@ mod record;
 mod rules;
 pub mod tool_loop;
 mod tool_offer;
+mod states;
+mod stuck;
 mod view;
 mod wait;
 

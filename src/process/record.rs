@@ -63,7 +63,8 @@ impl Process {
             let value = present(&agent.types, type_id, type_id, object.value);
             produced.push(self.add(type_id, action.output.name.clone(), value));
         }
-        if action.clear_blackboard {
+        let entered = produced.iter().rev().copied().find(|at| self.is_state(*at));
+        if action.clear_blackboard || entered.is_some() {
             self.clear(&produced);
         }
         for input in &action.hide {
@@ -83,6 +84,12 @@ impl Process {
         }
         self.produced[index] = produced;
         self.ran_on[index] = bound.to_vec();
+        if let Some(state) = entered {
+            self.enter(state);
+            // A goal of its own holds once it has run, also where it leads on to a state.
+            let achieves = self.goals.iter().any(|goal| goal.action == Some(index));
+            Arc::make_mut(&mut self.marks).ran[index] = achieves || action.state.is_none();
+        }
     }
 
     /// Hides everything but what was just produced, objects of `keep` types and the conversation.

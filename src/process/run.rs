@@ -75,6 +75,10 @@ pub struct Process {
     pub(super) produced: Vec<Vec<usize>>,
     /// By action: what its inputs were bound to when it ran last.
     pub(super) ran_on: Vec<Vec<Bound>>,
+    /// The state that the process is in: the position of its object.
+    pub(super) state: Option<usize>,
+    /// The `on_stuck` actions that were tried.
+    pub(super) tried_when_stuck: Vec<usize>,
     /// The first plan, and each that differs from the rest of the one before.
     plans: Vec<Vec<String>>,
     /// What is left of the plan in force, as operators.
@@ -122,6 +126,8 @@ impl Process {
             triggered: vec![None; actions],
             produced: vec![Vec::new(); actions],
             ran_on: vec![Vec::new(); actions],
+            state: None,
+            tried_when_stuck: Vec::new(),
             plans: Vec::new(),
             rest: Vec::new(),
             in_force: None,
@@ -139,7 +145,10 @@ impl Process {
         let created = || What::ProcessCreated { agent: agent.name.clone(), parent: process.core.parent.clone() };
         process.core.emit(created);
         for given in start.given {
-            process.add(given.type_id, given.name, given.value);
+            let at = process.add(given.type_id, given.name, given.value);
+            if process.core.agent.types.is_state(given.type_id) {
+                process.enter(at);
+            }
         }
         Ok(process)
     }
@@ -219,7 +228,10 @@ impl Process {
             Decision::Act(operators, plan) => self.act(seen, operators, plan).await,
             Decision::Ask(condition) => self.ask(seen.scope, condition).await,
             Decision::Done => self.finish(Status::Completed, None),
-            Decision::Stuck(why) => self.give_up(why),
+            Decision::Stuck(why) => match self.when_stuck(&seen) {
+                Some(operator) => self.act(seen, vec![operator], None).await,
+                None => self.give_up(why),
+            },
             Decision::Limit(why) => self.stop_planning(why),
             Decision::Wrong(why) => self.finish(Status::Failed, Some((None, Failure::new(FailureKind::Error, why)))),
         }
@@ -359,6 +371,7 @@ impl Process {
             core.view.clone(),
         )
         .after(self.history.clone())
+        .in_state(self.state)
     }
 
     /// The planner of this run.

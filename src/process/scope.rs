@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use minijinja::Value;
 
-use crate::program::{Agent, ConditionKind, Input};
+use crate::program::{Action, Agent, ConditionKind, Input};
 use crate::prompt::{Truth, Var, Vars, map_value, object_value};
 use crate::value::{TypeId, present};
 
@@ -63,6 +63,10 @@ pub struct Scope {
     pub now: Option<jiff::Timestamp>,
     /// Positions on the blackboard of the objects that the action's inputs are bound to, by the input's name.
     pub bound: Arc<Vec<(String, Vec<usize>)>>,
+    /// The state that the process is in: a position on the blackboard.
+    pub state: Option<usize>,
+    /// Whether `self` and the fields of the state are variables, as in the strings of its actions.
+    sees_state: bool,
     /// Whether types may be mentioned by their default name, as in conditions, `pre`, `cost` and `value`.
     pub sees_types: bool,
     /// The last condition that was looked at and has yet to be asked of a model.
@@ -92,6 +96,8 @@ impl Scope {
             extra: Arc::default(),
             now: None,
             bound: Arc::default(),
+            state: None,
+            sees_state: false,
             sees_types: true,
             hangs_on: Arc::new(AtomicUsize::new(NONE)),
             depth: 0,
@@ -101,6 +107,38 @@ impl Scope {
     /// The same after what was done before.
     pub fn after(self, history: Arc<Vec<HistoryEntry>>) -> Scope {
         Scope { history, ..self }
+    }
+
+    /// The same in a state, whose object stands at this position.
+    pub fn in_state(self, state: Option<usize>) -> Scope {
+        Scope { state, ..self }
+    }
+
+    /// What an action sees that belongs to a state, or to none: `self` and the fields too, where it does.
+    pub fn for_action(&self, action: &Action) -> Scope {
+        Scope { sees_state: action.state.is_some(), ..self.clone() }
+    }
+
+    /// The same with `self` and the fields of the state.
+    pub fn with_fields(&self) -> Scope {
+        Scope { sees_state: true, ..self.clone() }
+    }
+
+    /// The type of the state that the process is in.
+    pub fn state_type(&self) -> Option<TypeId> {
+        self.state.and_then(|at| self.board.get(at)).map(|object| object.type_id)
+    }
+
+    /// `self`, or a field of the state.
+    fn field(&self, name: &str) -> Option<Value> {
+        let at = self.state.filter(|_| self.sees_state)?;
+        let object = self.board.get(at)?;
+        let view = object.view(&self.agent.templates);
+        if name == "self" {
+            return Some(view);
+        }
+        let is_field = self.agent.types.get(object.type_id).fields().is_some_and(|fields| fields.contains_key(name));
+        is_field.then(|| view.get_attr(name).unwrap_or_default())
     }
 
     /// What the strings of an action see, its inputs bound.
@@ -127,6 +165,7 @@ impl Scope {
             bound: Arc::default(),
             extra: Arc::default(),
             sees_types: false,
+            sees_state: false,
             ..self.clone()
         }
     }
@@ -188,6 +227,7 @@ impl Scope {
                 let mut inside = Scope { depth: self.depth + 1, sees_types: true, ..self.clone() };
                 inside.inputs = Arc::default();
                 inside.extra = Arc::default();
+                inside.sees_state = false;
                 if !inputs.is_empty() {
                     let Some(bound) = self.board.bind(inputs) else { return Truth::Unknown };
                     inside = Scope { sees_types: true, ..inside.with_inputs(inputs, &bound) };
@@ -227,6 +267,9 @@ impl Vars for Scope {
         }
         if let Some((_, value)) = self.inputs.iter().find(|(input, _)| input == name) {
             return Var::Value(value.clone());
+        }
+        if let Some(field) = self.field(name) {
+            return field.into();
         }
         match name {
             "inputs" => return Var::Value(map_value(self.inputs.iter().cloned())),

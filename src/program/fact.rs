@@ -38,5 +38,7 @@ pub enum Fact {
         inputs: Vec<Input>,
         /// Types that it mentions, directly or through conditions.
         mentions: Vec<TypeId>,
+        /// The state whose fields it uses; in another one it is unknown.
+        state: Option<TypeId>,
     },
 }

@@ -261,6 +261,10 @@ pub struct Action {
     pub on_error: OnError,
     /// Settings of its prompts.
     pub settings: Arc<CallSettings>,
+    /// The state whose action it is: it runs only while the process is in it.
+    pub state: Option<TypeId>,
+    /// It is tried, once, when there is no plan, and never planned with.
+    pub on_stuck: bool,
     /// What it does.
     pub body: Arc<dyn Body>,
 }

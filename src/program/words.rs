@@ -172,6 +172,14 @@ impl Words for AgentWords<'_> {
         format!("{what} {verb} {}", by.join(", and by "))
     }
 
+    fn excluded(&self, action: usize) -> &'static str {
+        let action = self.agent.operators.get(action).and_then(|action| self.agent.actions.get(*action));
+        match action {
+            Some(action) if action.on_stuck => "is tried only when there is no plan",
+            _ => "is excluded",
+        }
+    }
+
     fn lacks(&self, fact: FactId, value: bool, others: usize, cause: Cause) -> String {
         if let (Some(Fact::Ran(_)), false, Cause::Own) = (self.meaning(fact), value, cause) {
             return "has run already, and runs once".to_owned();

@@ -319,6 +319,11 @@ impl Types {
         found
     }
 
+    /// Whether objects of a type are states of a process: it is declared among the states, or a subtype of one that is.
+    pub fn is_state(&self, id: TypeId) -> bool {
+        self.get(id).is_state || self.supertypes(id).into_iter().any(|sup| self.get(sup).is_state)
+    }
+
     /// True when values of this type carry a discriminator: it is abstract, a union, or has subtypes.
     pub fn is_polymorphic(&self, id: TypeId) -> bool {
         let def = self.get(id);

@@ -14,10 +14,6 @@ const SENTENCES_MAX: usize = 4;
 /// Warns of goals and actions that no run can come to, and of conditions that stay as they are.
 pub(crate) fn check(cx: &mut AgentCx<'_>, agent: &Agent) {
     flags(cx, agent);
-    // Through states more can be reached than the domain shows; `on_stuck` actions supply what nothing else does.
-    if !cx.heads.visible.states.is_empty() || !cx.heads.visible.on_stuck.is_empty() {
-        return;
-    }
     let problem = Problem::new(&agent.domain, agent.assumed_start(&agent.inputs));
     let reach = Reach::new(&problem);
     actions(cx, agent, &problem, &reach);

@@ -243,9 +243,14 @@ impl Writer<'_, '_> {
     fn step(&self, step: &Step, plan: &[Step]) -> StepDocument {
         let action = self.agent.operators.get(step.action).and_then(|action| self.agent.actions.get(*action));
         let own = self.agent.operators.get(step.action).copied();
+        // That it has not run, and that no state is entered yet, goes without saying.
         let is_own_mark = |support: &&Support| {
-            matches!(self.agent.facts.get(support.fact.0 as usize), Some(Fact::Ran(of)) if Some(*of) == own)
-                && !support.value
+            !support.value
+                && match self.agent.facts.get(support.fact.0 as usize) {
+                    Some(Fact::Ran(of)) => Some(*of) == own,
+                    Some(Fact::In(_)) => true,
+                    _ => false,
+                }
         };
         let supports: Vec<&Support> = step.relies_on.iter().filter(|support| !is_own_mark(support)).collect();
         let assumed = |support: &Support| step.assumes.contains(&(support.fact, support.value));
@@ -291,7 +296,7 @@ impl Writer<'_, '_> {
     /// The expr of a cost that cannot be computed yet.
     fn unknown_cost(&self, action: &Action) -> Option<String> {
         let Number::Expr(expr) = action.cost else { return None };
-        let known = facts::known_number(&self.seen.scope, action.cost, "cost", &action.name);
+        let known = facts::known_number_of(&self.seen.scope, action, action.cost, "cost");
         matches!(known, Ok(None)).then(|| self.agent.templates.expr_source(expr).to_owned())
     }
 

@@ -68,7 +68,8 @@ impl Graph {
             let planned = plan.contains(&index);
             let inputs = action.inputs.iter().map(|input| (input.type_id, input.optional));
             let trigger = action.trigger.into_iter().map(|trigger| (trigger, false));
-            for (type_id, maybe) in inputs.chain(trigger).collect::<Vec<_>>() {
+            let state = action.state.into_iter().map(|state| (state, false));
+            for (type_id, maybe) in inputs.chain(trigger).chain(state).collect::<Vec<_>>() {
                 builder.supply(type_id, actions[index], maybe, planned, plan);
             }
             for (type_id, maybe) in outputs(&action.output) {

@@ -31,9 +31,9 @@ use super::heads::{ActionHead, Heads, Resolve};
 use super::load::Loaded;
 use super::lower::{ExprFact, Requirement, Sketch, Test, lower};
 use super::settings::Layers;
+use super::states;
 use super::strings::{Strings, config_ty, truth_scope};
 use super::tools::{ToolTypes, Tooling};
-use super::{check, states, types};
 
 /// What all agents of a compilation share.
 pub(crate) struct Shared<'a> {

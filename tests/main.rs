@@ -5,6 +5,7 @@ mod support;
 mod cli;
 mod mcp;
 mod mistakes;
+mod providers;
 mod readme;
 mod schemas;
 mod suite;

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::llm::{Message, Options, OutputSchema};
+use crate::llm::{Auto, Message, Options, OutputSchema};
 use crate::prompt::{ExprId, TemplateId, Templates, Vars};
 use crate::value::{Output, RuleEval, TypeId, Types, Validators};
 use crate::world::World;
@@ -191,6 +191,8 @@ pub struct ModelChoice {
     pub roles: Vec<String>,
     /// `provider/id`; empty where no default is declared.
     pub model: String,
+    /// What decides where no model is named: the cheapest, best or fastest that can do what the call needs.
+    pub auto: Option<Auto>,
     /// How it is asked.
     pub options: Options,
     /// Further tries at the provider; `None` is the default policy.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::compile::{Entry, compile};
+use crate::diag::suggest;
 use crate::llm::{self, LlmError, Message, NoSink, Options, Request};
 use crate::program::{Agent, Program};
 use crate::world::SystemWorld;
@@ -93,7 +94,9 @@ fn entry_of(program: &Program, model: &str, agents: &[String], answer: Option<&R
     if let Some(known) = known {
         entry["input_usd_per_mtok"] = json!(known.input_usd_per_mtok);
         entry["output_usd_per_mtok"] = json!(known.output_usd_per_mtok);
+        entry["cached_input_usd_per_mtok"] = json!(known.cached_input_usd_per_mtok);
         entry["knowledge_cutoff"] = json!(known.knowledge_cutoff);
+        entry["supports"] = json!(known.supports);
     }
     match answer {
         Some(Ok(_)) => entry["answers"] = json!(true),
@@ -142,5 +145,22 @@ fn ping(program: &Program, model: &str) -> Result<String, LlmError> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed(error.to_string()))?;
-    runtime.block_on(llm.call(&request, &NoSink)).map(|reply| reply.text())
+    runtime.block_on(async {
+        let asked = llm.call(&request, &NoSink).await;
+        let mut error = match asked {
+            Ok(reply) => return Ok(reply.text()),
+            Err(error) => error,
+        };
+        // A wrong name is the usual cause; the provider knows the right ones.
+        if error.kind == llm::LlmErrorKind::BadRequest
+            && let Ok(offered) = llm.models().await
+            && !offered.iter().any(|other| other == id)
+        {
+            let names = || offered.iter().map(String::as_str);
+            let some = || format!("it offers {}", names().take(20).collect::<Vec<_>>().join(", "));
+            let near = suggest::did_you_mean(id, names()).unwrap_or_else(some);
+            error.message = format!("{}; there is no model `{id}`; {near}", error.message);
+        }
+        Err(error)
+    })
 }

@@ -97,6 +97,12 @@ impl Watcher {
                     self.list.streamed(action, text);
                 }
             }
+            What::LlmToolDelta { action, tool, .. } => {
+                if !tool.is_empty() {
+                    self.list.doing(action, &format!("asks for {tool}"));
+                }
+            }
+            What::LlmElement { action, index, .. } => self.list.doing(action, &format!("element {}", index + 1)),
             What::LlmReply { action, model, text, .. } => {
                 self.response(action, model, text);
                 add_reply(state.facts.entry(action.clone()).or_default(), what);

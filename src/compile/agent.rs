@@ -608,6 +608,7 @@ impl<'a> AgentCx<'a> {
                     let rules = self.rules();
                     let default_models = self.default_models();
                     let templates = self.templates();
+                    let embedding = self.embedding();
                     let AgentCx { heads, config, conditions, tools, tooling, .. } = &mut self;
                     let tooling = std::mem::take(tooling);
                     agent = Some(Agent {
@@ -626,6 +627,7 @@ impl<'a> AgentCx<'a> {
                         goals: goals.goals,
                         conditions: std::mem::take(conditions),
                         default_models,
+                        embedding,
                         tools: std::mem::take(tools),
                         tool_groups: tooling.groups,
                         object_tools: tooling.of_objects,

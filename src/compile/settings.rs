@@ -2,11 +2,11 @@
 
 use crate::action::context::{CallSettings, ModelChoice};
 use crate::decl::Name;
-use crate::decl::models::{LlmChoice, LlmRecord};
+use crate::decl::models::{Auto as WrittenAuto, LlmChoice, LlmRecord};
 use crate::decl::module::Persona;
 use crate::decl::workflow::Settings;
 use crate::diag::{Diagnostic, suggest};
-use crate::llm::{Options, Thinking, ToolChoice};
+use crate::llm::{Auto, Options, Thinking, ToolChoice};
 use crate::prompt::{Scope, TemplateId};
 
 use super::agent::AgentCx;
@@ -77,6 +77,15 @@ impl AgentCx<'_> {
         models
     }
 
+    /// The embedding model: the nearest `models.embedding`.
+    pub(crate) fn embedding(&self) -> Option<String> {
+        let mut modules = self.heads.visible.modules.iter();
+        let named = |id: &crate::compile::load::ModuleId| {
+            self.loaded.modules[id.0].decl.models.as_ref()?.embedding.as_ref().map(|name| name.value.clone())
+        };
+        modules.find_map(named)
+    }
+
     /// Resolves an `llm:` to the models that are tried in order.
     pub(crate) fn models(&mut self, choice: &LlmChoice, depth: usize) -> Vec<ModelChoice> {
         match choice {
@@ -133,8 +142,12 @@ impl AgentCx<'_> {
                 vec![chosen(model.value.clone())]
             }
             (None, None, Some(auto)) => {
-                self.unsupported(record.place.0, &format!("`auto: {}`", auto.word()));
-                self.default_models()
+                let auto = match auto {
+                    WrittenAuto::Cheapest => Auto::Cheapest,
+                    WrittenAuto::Best => Auto::Best,
+                    WrittenAuto::Fastest => Auto::Fastest,
+                };
+                vec![ModelChoice { auto: Some(auto), ..chosen(String::new()) }]
             }
             (None, None, None) => self.default_models(),
         };
@@ -208,7 +221,7 @@ impl AgentCx<'_> {
 
 /// A model that no role names, asked in the usual way.
 fn chosen(model: String) -> ModelChoice {
-    ModelChoice { roles: Vec::new(), model, options: Options::default(), retries: None }
+    ModelChoice { roles: Vec::new(), model, auto: None, options: Options::default(), retries: None }
 }
 
 /// Lays the settings of a record over options; tells what is wrong with one of them.

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::action::context::{Question, QuestionKind, ServerCall};
 use crate::action::{Failure, FailureKind};
-use crate::llm::{Catalog, Llm, Script};
+use crate::llm::{Catalog, Cooldowns, Llm, MemoryResponseCache, ProviderConfig, ResponseCache, Script};
 use crate::process::{AgentIndex, Host, RunSettings};
-use crate::program::{Agent, Program};
+use crate::program::{Agent, MissingEnv, Program};
 use crate::tool::Tool;
 use crate::tool::mcp::Progress;
 use crate::world::World;
@@ -29,6 +29,10 @@ pub(super) struct Inner {
     indexes: Vec<OnceLock<Arc<AgentIndex>>>,
     /// Providers that were built.
     providers: Mutex<IndexMap<String, Arc<dyn Llm>>>,
+    /// Replies to requests that may be answered again (`cache: true`).
+    responses: Arc<dyn ResponseCache>,
+    /// Models that failed a moment ago.
+    cooldowns: Cooldowns,
     /// What a person has agreed to: permission and subject.
     granted: Mutex<BTreeSet<(String, String)>>,
     /// MCP servers, those that run among them.
@@ -45,7 +49,9 @@ impl Inner {
         let root = world.root().map(std::path::Path::to_owned).unwrap_or_default();
         let servers = Servers::new(program.clone(), root);
         let (providers, granted, asking) = (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
-        Inner { program, world, person, indexes, providers, granted, servers, asking, told: Mutex::default() }
+        let (responses, cooldowns) = (Arc::new(MemoryResponseCache::default()), Cooldowns::default());
+        let told = Mutex::default();
+        Inner { program, world, person, indexes, providers, responses, cooldowns, granted, servers, asking, told }
     }
 
     /// The tables of an agent of the program.
@@ -79,7 +85,8 @@ impl Inner {
             })?;
             config.script = Some(script);
         }
-        crate::llm::build(name, &config, self.program.catalog.clone())
+        let built = crate::llm::build(name, &config, self.program.catalog.clone())?;
+        Ok(crate::llm::cached(built, Arc::clone(&self.responses)))
     }
 }
 
@@ -105,6 +112,16 @@ impl Host for Inner {
 
     fn catalog(&self) -> &Catalog {
         &self.program.catalog
+    }
+
+    fn can_ask(&self, provider: &str) -> bool {
+        let unset = |missing: &MissingEnv| missing.section == "providers" && missing.name == provider;
+        let config = self.program.providers.get(provider);
+        config.is_some_and(ProviderConfig::is_usable) && !self.program.missing_env.iter().any(unset)
+    }
+
+    fn cooldowns(&self) -> &Cooldowns {
+        &self.cooldowns
     }
 
     fn world(&self) -> &dyn World {

@@ -89,12 +89,20 @@ impl Engine {
             return Err(StartError::BadOption(format!("the action `{action}` asks no model; its body is `{kind}`")));
         };
         // Nothing is sent, so an agent without a model can be rendered too.
-        let choice = call.settings.models.first().filter(|choice| !llm_call::model_of(core, choice).is_empty());
+        let choice = call
+            .settings
+            .models
+            .first()
+            .filter(|choice| choice.auto.is_some() || !llm_call::model_of(core, choice).is_empty());
         let tools = match call.settings.tools {
             Some(offer) => ToolLoop::begin(&cx, offer).await.map_err(wrong)?.specs(),
             None => Vec::new(),
         };
         let request = match choice {
+            // What `auto` would choose, where there is something to choose from.
+            Some(choice) if choice.auto.is_some() => llm_call::request(core, &scope, &call, choice, tools.clone())
+                .map(|(_, request)| request)
+                .or_else(|_| llm_call::draft(core, &scope, &call, None, tools)),
             Some(choice) => llm_call::request(core, &scope, &call, choice, tools).map(|(_, request)| request),
             None => llm_call::draft(core, &scope, &call, None, tools),
         };

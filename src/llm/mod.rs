@@ -7,7 +7,11 @@
 mod anthropic;
 mod assembly;
 mod bedrock;
+mod cache;
 mod catalog;
+mod choose;
+mod cooldown;
+mod elements;
 mod embed;
 mod error;
 mod eventstream;
@@ -18,6 +22,7 @@ mod openai;
 mod openapi;
 mod options;
 mod provider;
+mod rate;
 mod reply;
 mod request;
 mod responses;
@@ -29,12 +34,16 @@ mod sigv4;
 mod sse;
 
 #[cfg(test)]
-mod test_support;
+pub(crate) mod test_support;
 
 pub mod parse;
 pub mod structured;
 
+pub use cache::{MemoryResponseCache, ResponseCache, cached, key as cache_key};
 pub use catalog::{Catalog, CatalogEntry, Feature};
+pub use choose::{Auto, choose, needs};
+pub use cooldown::Cooldowns;
+pub use elements::Elements;
 pub use embed::Embeddings;
 pub use error::{LlmError, LlmErrorKind};
 pub use http::client_builder;
@@ -64,7 +73,8 @@ pub fn build(name: &str, config: &ProviderConfig, catalog: Arc<Catalog>) -> Resu
         let known: Vec<_> = PROVIDERS.iter().map(|kind| format!("`{}`", kind.name)).collect();
         return Err(format!("unknown provider kind `{}` of `{name}`; known: {}", config.kind, known.join(", ")));
     };
-    (kind.build)(name, config, catalog)
+    let built = (kind.build)(name, config, catalog)?;
+    Ok(if config.rate == Rate::default() { built } else { Arc::new(rate::Limited::new(built, config.rate)) })
 }
 
 /// The providers that exist without any configuration, from the environment that the caller hands in.

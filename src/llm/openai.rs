@@ -195,7 +195,8 @@ impl Llm for OpenAi {
         if !request.options.stop.is_empty() {
             body.insert("stop".into(), json!(request.options.stop));
         }
-        put(&mut body, "reasoning_effort", request.options.thinking.as_ref().and_then(Thinking::effort));
+        let thinking = request.options.thinking.as_ref();
+        put(&mut body, "reasoning_effort", thinking.and_then(|thinking| effort(&request.model, thinking)));
         if request.options.stream {
             body.insert("stream".into(), json!(true));
             body.insert("stream_options".into(), json!({"include_usage": true}));
@@ -216,6 +217,17 @@ impl Llm for OpenAi {
         let body = self.http.get("/models").await?;
         let listed = body["data"].as_array().into_iter().flatten().filter_map(|model| model["id"].as_str());
         Ok(listed.map(str::to_string).collect())
+    }
+}
+
+/// The word for how much a model thinks. Off is `none` where the model knows that, `minimal` for the first `gpt-5`, and
+/// nothing for models that cannot be told.
+pub(super) fn effort<'t>(model: &str, thinking: &'t Thinking) -> Option<&'t str> {
+    let number = model.strip_prefix("gpt-");
+    match (thinking, number) {
+        (Thinking::Off, Some("5" | "5-mini" | "5-nano")) => Some("minimal"),
+        (Thinking::Off, Some(number)) if number.starts_with("5.") || number.starts_with('6') => Some("none"),
+        _ => thinking.effort(),
     }
 }
 

@@ -36,7 +36,8 @@ pub(super) fn wire(request: &Request, thinks: bool) -> Value {
         format["type"] = json!("json_schema");
         body.insert("text".into(), json!({"format": format}));
     }
-    let reasoning = options.thinking.as_ref().map(reasoning);
+    let thinking = options.thinking.as_ref();
+    let reasoning = thinking.and_then(|thinking| Some(reasoning(thinking, openai::effort(&request.model, thinking)?)));
     let settings = [
         ("parallel_tool_calls", options.parallel_tool_calls.filter(|_| !request.tools.is_empty()).map(Value::from)),
         ("temperature", options.temperature.map(Value::from)),
@@ -51,10 +52,10 @@ pub(super) fn wire(request: &Request, thinks: bool) -> Value {
     Value::Object(body)
 }
 
-fn reasoning(thinking: &Thinking) -> Value {
-    match thinking.effort() {
-        Some(effort) => json!({"effort": effort, "summary": "auto"}),
-        None => json!({"effort": "none"}),
+fn reasoning(thinking: &Thinking, effort: &str) -> Value {
+    match thinking {
+        Thinking::Off => json!({"effort": effort}),
+        Thinking::Effort(_) | Thinking::Budget(_) => json!({"effort": effort, "summary": "auto"}),
     }
 }
 
@@ -90,7 +91,7 @@ fn items(message: &Message) -> Vec<Value> {
         match part {
             Part::Text { text } if text.is_empty() => {}
             Part::Text { text } => {
-                content.push(json!({"type": if assistant { "output_text" } else { "input_text" }, "text": text}));
+                content.push(json!({"type": "input_text", "text": text}));
             }
             Part::Image { mime, source } => {
                 let url = match source {
@@ -122,10 +123,18 @@ fn items(message: &Message) -> Vec<Value> {
 
 /// Ends a message item, when something was said.
 fn said(items: &mut Vec<Value>, content: &mut Vec<Value>, assistant: bool) {
-    if !content.is_empty() {
-        let role = if assistant { "assistant" } else { "user" };
-        items.push(json!({"type": "message", "role": role, "content": std::mem::take(content)}));
+    if content.is_empty() {
+        return;
     }
+    let content = std::mem::take(content);
+    items.push(match assistant {
+        false => json!({"type": "message", "role": "user", "content": content}),
+        // What the model said goes back as plain text: as an item of its own it would need the provider's id.
+        true => {
+            let texts: Vec<&str> = content.iter().filter_map(|part| part["text"].as_str()).collect();
+            json!({"type": "message", "role": "assistant", "content": texts.join("\n")})
+        }
+    });
 }
 
 /// Reads an answer, whole or streamed.

@@ -78,6 +78,28 @@ pub enum What {
         /// Whether it is thinking.
         thinking: bool,
     },
+    /// A model begins a call of a tool, or says more of its arguments; the call itself is `tool_called`.
+    LlmToolDelta {
+        /// The action or condition.
+        action: String,
+        /// Which call of this reply, from 0.
+        call: usize,
+        /// The tool; only in the first piece of a call.
+        #[serde(skip_serializing_if = "String::is_empty", default)]
+        tool: String,
+        /// A piece of the arguments, as JSON text.
+        #[serde(skip_serializing_if = "String::is_empty", default)]
+        arguments: String,
+    },
+    /// An element of a list that a model is answering is complete, and fits its type.
+    LlmElement {
+        /// The action or condition.
+        action: String,
+        /// Its number among the elements of this reply, from 0.
+        index: usize,
+        /// Its value.
+        value: Value,
+    },
     /// A model has answered.
     LlmReply {
         /// The action or condition.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::action::context::{Question, ServerCall};
 use crate::action::{Failure, FailureKind};
-use crate::llm::{Catalog, Llm, Options};
+use crate::llm::{Catalog, Cooldowns, Llm, Options};
 use crate::program::Agent;
 use crate::tool::Tool;
 use crate::tool::mcp::Progress;
@@ -31,6 +31,12 @@ pub trait Host: Send + Sync {
 
     /// Prices and abilities of models.
     fn catalog(&self) -> &Catalog;
+
+    /// Whether there is something to reach this provider with, such as a key.
+    fn can_ask(&self, provider: &str) -> bool;
+
+    /// Models that failed a moment ago.
+    fn cooldowns(&self) -> &Cooldowns;
 
     /// Files, clock and ids.
     fn world(&self) -> &dyn World;

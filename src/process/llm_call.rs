@@ -8,9 +8,10 @@ use tokio::time::Instant;
 
 use crate::action::context::{CallSettings, ModelChoice, PromptCall};
 use crate::action::{Failure, FailureKind};
+use crate::llm::{self, Auto, Feature};
 use crate::llm::{
-    Delta, DeltaSink, Finish, Llm, LlmError, LlmErrorKind, Message, NoSink, Part, Reply, Request, RetryPolicy,
-    ToolSpec, call_with_retries, structured,
+    Delta, DeltaSink, Elements, Finish, Llm, LlmError, LlmErrorKind, Message, NoSink, Part, Reply, Request,
+    RetryPolicy, ToolSpec, call_with_retries, structured,
 };
 use crate::prompt::Truth;
 use crate::tool::envelope;
@@ -58,7 +59,13 @@ pub(super) async fn ask(
     };
     let mut talk = Talk { tools, added: Vec::new(), turn: 0, wrong: Vec::new(), last: String::new() };
     let mut unreachable = no_model();
-    for choice in &call.settings.models {
+    let models = &call.settings.models;
+    for (number, choice) in models.iter().enumerate() {
+        // One that failed a moment ago is passed over while there is another.
+        let is_last = number + 1 == models.len();
+        if !is_last && core.host.cooldowns().is_cooling(&model_of(core, choice)) {
+            continue;
+        }
         let specs = talk.tools.as_mut().map(ToolLoop::specs).unwrap_or_default();
         let (llm, mut request) = match request(core, scope, call, choice, specs) {
             // A provider without a key cannot be asked, as one that does not answer; a fallback may.
@@ -118,6 +125,8 @@ enum Trouble {
 }
 
 /// The model that a choice means in this run.
+///
+/// Empty when none is chosen, and when it is `auto` that chooses.
 pub fn model_of(core: &Core, choice: &ModelChoice) -> String {
     let chosen = choice.roles.iter().find_map(|role| core.run.models.get(role)).unwrap_or(&choice.model);
     if chosen.is_empty() && core.run.script.is_some() { SCRIPT_MODEL.to_owned() } else { chosen.clone() }
@@ -134,7 +143,13 @@ pub fn request(
     choice: &ModelChoice,
     tools: Vec<ToolSpec>,
 ) -> Result<(Arc<dyn Llm>, Request), Failure> {
-    let full = model_of(core, choice);
+    let mut full = model_of(core, choice);
+    if let Some(auto) = choice.auto.filter(|_| full.is_empty()) {
+        let mut wanted = draft(core, scope, call, Some(("", choice)), tools.clone())?;
+        // The form of the output is no need: a model without native structured output is told it in words.
+        wanted.output = None;
+        full = automatic(core, auto, &wanted)?;
+    }
     if full.is_empty() {
         return Err(no_model());
     }
@@ -155,6 +170,21 @@ pub fn request(
     }
     structured::place_output(&*llm, &mut request);
     Ok((llm, request))
+}
+
+/// The model that `auto` means for a call: the first by price or ability among those that can do what it needs.
+fn automatic(core: &Core, auto: Auto, wanted: &Request) -> Result<String, Failure> {
+    let needs = llm::needs(wanted);
+    let found = llm::choose(core.host.catalog(), auto, &needs, |provider| core.host.can_ask(provider));
+    found.ok_or_else(|| {
+        let needed: Vec<&str> =
+            Feature::ALL.iter().filter(|(_, feature)| needs.contains(feature)).map(|(word, _)| *word).collect();
+        let needed = if needed.is_empty() { String::new() } else { format!(" that has {}", needed.join(", ")) };
+        Failure::new(
+            FailureKind::Llm,
+            format!("`auto` finds no model{needed} with a known price among the providers that have a key; name a model, or set a key"),
+        )
+    })
 }
 
 /// The request before it is known how its model takes the form of the output; without a model, that of none.
@@ -366,7 +396,10 @@ async fn exchange(
 ) -> Result<Reply, Trouble> {
     let step = at.path.next("llm");
     let reply = core.step(&step, at.log, |log| async move {
-        let reply = called(core, llm, request, choice, &log).await.map_err(|error| llm_failure(&error))?;
+        let reply = called(core, llm, request, choice, &log).await.map_err(|error| {
+            core.host.cooldowns().failed(&request.full_model(), &error);
+            llm_failure(&error)
+        })?;
         serde_json::to_value(reply).map_err(unreadable)
     });
     let reply = reply.await.map_err(|failure| match failure.kind {
@@ -409,7 +442,7 @@ async fn called(
         });
     };
     let started = Instant::now();
-    let deltas = Deltas { core, action: &request.name };
+    let deltas = Deltas::new(core, request);
     let sink: &dyn DeltaSink = if request.options.stream { &deltas } else { &NoSink };
     let reply = call_with_retries(llm, request, &policy, sink, &on_retry).await?;
     let cost_usd = core.host.catalog().cost(&request.full_model(), &reply.usage).unwrap_or(0.0);
@@ -442,16 +475,51 @@ pub(super) fn millis(duration: std::time::Duration) -> u64 {
 struct Deltas<'a> {
     core: &'a Core,
     action: &'a str,
+    /// For a list: what finds its elements.
+    elements: Option<Mutex<Elements>>,
+}
+
+impl<'a> Deltas<'a> {
+    fn new(core: &'a Core, request: &'a Request) -> Deltas<'a> {
+        let elements = request.output.as_ref().filter(|_| request.options.stream).and_then(Elements::of);
+        Deltas { core, action: &request.name, elements: elements.map(Mutex::new) }
+    }
+
+    /// Tells the elements that `text` completes.
+    fn elements(&self, text: &str) {
+        let Some(elements) = &self.elements else { return };
+        let found = elements.lock().unwrap_or_else(PoisonError::into_inner).feed(text);
+        for (index, value) in found {
+            self.core.emit(|| What::LlmElement { action: self.action.to_owned(), index, value });
+        }
+    }
+
+    fn restart(&self) {
+        if let Some(elements) = &self.elements {
+            elements.lock().unwrap_or_else(PoisonError::into_inner).restart();
+        }
+    }
 }
 
 impl DeltaSink for Deltas<'_> {
     fn delta(&self, delta: Delta) {
-        let (text, thinking) = match delta {
-            Delta::Text(text) => (text, false),
-            Delta::Thinking(text) => (text, true),
-            Delta::Restart => (String::new(), false),
-            Delta::ToolCall { .. } | Delta::ToolArguments { .. } => return,
+        let action = self.action.to_owned();
+        let what = match &delta {
+            Delta::Text(text) => What::LlmDelta { action, text: text.clone(), thinking: false },
+            Delta::Thinking(text) => What::LlmDelta { action, text: text.clone(), thinking: true },
+            Delta::Restart => What::LlmDelta { action, text: String::new(), thinking: false },
+            Delta::ToolCall { index, name } => {
+                What::LlmToolDelta { action, call: *index, tool: name.clone(), arguments: String::new() }
+            }
+            Delta::ToolArguments { index, fragment } => {
+                What::LlmToolDelta { action, call: *index, tool: String::new(), arguments: fragment.clone() }
+            }
         };
-        self.core.emit(|| What::LlmDelta { action: self.action.to_owned(), text, thinking });
+        self.core.emit(|| what);
+        match delta {
+            Delta::Text(text) => self.elements(&text),
+            Delta::Restart => self.restart(),
+            Delta::Thinking(_) | Delta::ToolCall { .. } | Delta::ToolArguments { .. } => {}
+        }
     }
 }

@@ -162,6 +162,8 @@ pub struct Agent {
     pub conditions: Vec<Condition>,
     /// The models of calls that do not say otherwise.
     pub default_models: Vec<ModelChoice>,
+    /// The model that makes vectors of texts, `provider/id`; nothing but what searches by meaning asks it.
+    pub embedding: Option<String>,
     /// Its tools by name.
     pub tools: IndexMap<String, Arc<Tool>>,
     /// Its tool groups by name.

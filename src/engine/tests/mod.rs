@@ -3,6 +3,7 @@
 mod acting;
 mod asking;
 mod bodies;
+mod models;
 mod planning;
 mod starting;
 mod utility;

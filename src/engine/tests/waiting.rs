@@ -50,6 +50,7 @@ fn call(cx: &dyn Context, text: &str) -> PromptCall {
         output: None,
         settings: Arc::new(CallSettings {
             models: vec![ModelChoice {
+                auto: None,
                 roles: vec!["default".into()],
                 model: "openai/gpt-4.1-mini".into(),
                 options: Options::default(),

@@ -119,6 +119,8 @@ pub struct Question {
 pub enum QuestionKind {
     /// Data that the person gives.
     Ask,
+    /// The next message of a chat.
+    Message,
     /// Whether an action may go on.
     ConfirmAction,
     /// Whether a tool may be called.

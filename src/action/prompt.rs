@@ -273,8 +273,9 @@ impl PromptBody {
         Ok(messages)
     }
 
-    /// The messages so far: those given, or of the newest `Conversation`.
+    /// The messages so far: those given, or of the newest `Conversation`, without the one that is being answered.
     fn conversation(&self, given: Value, cx: &dyn Context) -> Result<Vec<Message>, Failure> {
+        let is_own = given == Value::Bool(true);
         let given = match given {
             Value::Bool(true) => match cx.vars().last("Conversation") {
                 Var::Value(value) => json_of(&value)?,
@@ -287,9 +288,12 @@ impl PromptBody {
             Value::Object(mut map) => map.remove("messages").unwrap_or_default(),
             other => other,
         };
-        let Value::Array(list) = list else {
+        let Value::Array(mut list) = list else {
             return Err(Failure::new(FailureKind::Validation, "`conversation` is no list of messages"));
         };
+        if is_own {
+            list.pop_if(|last| last["type"] == "UserMessage");
+        }
         let message = |value: &Value| {
             let content = value["content"].as_str().map_or_else(|| as_text(value), str::to_owned);
             let from_model = value["type"] == "AssistantMessage" || value["role"] == "assistant";

@@ -74,6 +74,8 @@ pub enum Verb {
     Explain(ExplainArgs),
     /// List the models that are configured
     Models(ModelsArgs),
+    /// Talk with an agent
+    Chat(ChatArgs),
     /// An interactive session: verbs without `agent-run`, history, completion
     Shell(ShellArgs),
     /// Print a completion script for a shell
@@ -161,6 +163,26 @@ pub struct RunArgs {
     /// Keep nothing of the run
     #[arg(long)]
     pub no_store: bool,
+    /// Agree to every confirmation
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// Flags of `chat`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ChatArgs {
+    /// A workflow file, or an agent's name; default: the project's only chat
+    #[arg(value_name = "FILE|AGENT")]
+    pub target: Option<String>,
+    /// What it starts from.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Where models answer.
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Show the prompts that are sent
+    #[arg(short = 'p', long)]
+    pub show_prompts: bool,
     /// Agree to every confirmation
     #[arg(short, long)]
     pub yes: bool,

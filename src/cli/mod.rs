@@ -6,6 +6,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a surface prints")]
 
 pub mod args;
+mod chat;
+mod chat_stream;
 mod check;
 mod choose;
 mod completions;
@@ -149,6 +151,7 @@ fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Fault> {
         Verb::Domain(args) => domain::domain(&args, global, out),
         Verb::Solve(args) => solve::solve(&args, out),
         Verb::Schema(args) => schema::schema(&args, out),
+        Verb::Chat(args) => chat::chat(&args, global, out),
         Verb::Shell(args) => shell::shell(&args, global, out),
         Verb::Graph(args) => graph::graph(&args, global, out),
         Verb::Explain(args) => explain::explain(&args, out),

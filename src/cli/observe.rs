@@ -129,8 +129,8 @@ impl Watcher {
                 self.list.finished(action, mark(status), &facts);
             }
             What::Notice { message, .. } => self.notice(message),
-            What::Waiting { .. } => {
-                if let Some(step) = state.current.clone() {
+            What::Waiting { action, .. } => {
+                if let Some(step) = state.current.clone().filter(|step| step == action) {
                     self.list.finished(&step, Mark::Waiting, &StepFacts::default());
                 }
                 self.list.end();
@@ -141,7 +141,11 @@ impl Watcher {
                     self.list.line(self.dim(format!("  in state {entered}")));
                 }
             }
+            What::MessageSent { content } if !self.out.json => self.list.suspended(|| self.out.line(content)),
+            What::NotAnswered { message } => self.list.line(format!("no answer: {message}")),
             What::Resumed { .. }
+            | What::MessageReceived { .. }
+            | What::MessageSent { .. }
             | What::ObjectAdded { .. }
             | What::ObjectHidden { .. }
             | What::ConditionAnswered { .. } => {}

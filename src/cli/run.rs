@@ -158,7 +158,7 @@ fn event_lines(path: &Path) -> Result<Box<dyn Write + Send>, Fault> {
     Ok(Box::new(file))
 }
 
-fn exit(status: Status) -> Exit {
+pub(super) fn exit(status: Status) -> Exit {
     match status {
         Status::Completed => Exit::Done,
         Status::Waiting | Status::Paused => Exit::Waiting,

@@ -580,6 +580,10 @@ impl<'a> AgentCx<'a> {
             });
             goals.when.push(Vec::new());
         }
+        if let Some(reply) = super::chat::reply_goal(self) {
+            goals.goals.push(reply);
+            goals.when.push(Vec::new());
+        }
         goals
     }
 
@@ -607,6 +611,7 @@ impl<'a> AgentCx<'a> {
                     let written = self.written();
                     let rules = self.rules();
                     let default_models = self.default_models();
+                    let chat = super::chat::lower(&mut self, &goals.goals);
                     let templates = self.templates();
                     let embedding = self.embedding();
                     let AgentCx { heads, config, conditions, tools, tooling, .. } = &mut self;
@@ -628,6 +633,7 @@ impl<'a> AgentCx<'a> {
                         conditions: std::mem::take(conditions),
                         default_models,
                         embedding,
+                        chat,
                         tools: std::mem::take(tools),
                         tool_groups: tooling.groups,
                         object_tools: tooling.of_objects,

@@ -12,6 +12,7 @@
 mod agent;
 mod assemble;
 mod broken;
+mod chat;
 mod check;
 mod cx;
 pub mod domain_json;

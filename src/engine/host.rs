@@ -175,7 +175,7 @@ impl Host for Inner {
     }
 
     fn answer<'a>(&'a self, question: &'a Question, run: &'a RunSettings) -> BoxFuture<'a, Option<Value>> {
-        let confirms = question.kind != QuestionKind::Ask;
+        let confirms = !matches!(question.kind, QuestionKind::Ask | QuestionKind::Message);
         if confirms && run.yes {
             return Box::pin(std::future::ready(Some(json!({"confirm": true}))));
         }
@@ -185,7 +185,7 @@ impl Host for Inner {
             let _turn = self.asking.lock().await;
             let question = question.clone();
             let answered = tokio::task::spawn_blocking(move || match question.kind {
-                QuestionKind::Ask => person.answer(&question),
+                QuestionKind::Ask | QuestionKind::Message => person.answer(&question),
                 _ => Some(json!({"confirm": person.confirm(&question.prompt)})),
             });
             answered.await.ok().flatten()

@@ -39,11 +39,21 @@ pub(super) fn missing_message(missing: &[MissingInput]) -> String {
     format!("{what}: {}; give, for example{}", named.join(", "), lines.concat())
 }
 
+fn is_user_input(agent: &Agent, input: &crate::program::Input) -> bool {
+    agent.types.name(input.type_id) == "UserInput"
+}
+
 /// Validates inputs, in the order given.
 pub(super) fn given(agent: &Agent, inputs: Vec<Input>, world: &dyn World) -> Result<Vec<Given>, StartError> {
     let mut given: Vec<Given> = Vec::new();
     for input in inputs {
         let objects = match input {
+            // What is said to a chat is its first message.
+            Input::Text(text)
+                if agent.chat.is_some() && !agent.inputs.iter().any(|input| is_user_input(agent, input)) =>
+            {
+                typed(agent, "UserMessage", json!({"content": text}))?
+            }
             Input::Text(text) => {
                 let value = json!({"content": text, "timestamp": world.now().to_string()});
                 typed(agent, "UserInput", value)?
@@ -137,7 +147,7 @@ pub(super) fn refuse_missing(agent: &Agent, given: &[Given]) -> Result<(), Start
         }
     }
     let fits = |object: &Given| agent.inputs.iter().any(|input| agent.types.is_subtype(object.type_id, input.type_id));
-    if !agent.inputs_declared && !agent.inputs.is_empty() && !given.iter().any(fits) {
+    if agent.chat.is_none() && !agent.inputs_declared && !agent.inputs.is_empty() && !given.iter().any(fits) {
         missing = agent.inputs.iter().map(|input| describe(agent, &input.name, input.type_id)).collect();
     }
     if missing.is_empty() { Ok(()) } else { Err(StartError::MissingInputs(missing)) }

@@ -67,7 +67,8 @@ impl Engine {
                 add_samples(&agent, &[as_input(&agent, state)], &mut objects)?;
             }
         }
-        let process = self.process(&agent, objects, run)?;
+        let mut process = self.process(&agent, objects, run)?;
+        process.hear_given();
         let in_its_state = |state| process.blackboard().count(state) > 0;
         if let Some(state) = declared.state.filter(|state| !in_its_state(*state)) {
             let missing = as_input(&agent, state);

@@ -215,6 +215,23 @@ pub enum What {
         /// Why.
         why: String,
     },
+    /// A message of the person has come, and work on it begins.
+    MessageReceived {
+        /// Its number in the chat, from 1.
+        number: u32,
+        /// The text.
+        content: String,
+    },
+    /// A message went out to the person.
+    MessageSent {
+        /// The text.
+        content: String,
+    },
+    /// Work on a message has ended without an answer.
+    NotAnswered {
+        /// Why.
+        message: String,
+    },
     /// An action has ended.
     ActionFinished {
         /// The action.

@@ -32,8 +32,10 @@ pub struct Used {
 #[derive(Debug)]
 pub struct Ledger {
     limits: Limits,
-    started: Instant,
+    started: Mutex<Instant>,
     used: Mutex<Used>,
+    /// What was used up before the message at hand; limits count from there.
+    before: Mutex<Used>,
     parent: Option<Arc<Ledger>>,
 }
 
@@ -49,7 +51,7 @@ pub enum Next {
 impl Ledger {
     /// Opens an account.
     pub fn new(limits: Limits, parent: Option<Arc<Ledger>>) -> Ledger {
-        Ledger { limits, started: Instant::now(), used: Mutex::new(Used::default()), parent }
+        Ledger { limits, started: Mutex::new(Instant::now()), used: Mutex::default(), before: Mutex::default(), parent }
     }
 
     /// The limits.
@@ -67,9 +69,9 @@ impl Ledger {
         *self.lock()
     }
 
-    /// Time since the account was opened.
+    /// Time since the account was opened, or since the message at hand came.
     pub fn elapsed(&self) -> std::time::Duration {
-        self.started.elapsed()
+        self.begun().elapsed()
     }
 
     /// Refuses what is next when a limit of the process, or of one it belongs to, is reached.
@@ -93,7 +95,7 @@ impl Ledger {
     }
 
     fn exceeded(&self, next: Next) -> Option<String> {
-        let (used, limits) = (self.used(), &self.limits);
+        let (used, limits) = (self.used_for_message(), &self.limits);
         let tokens = used.input_tokens + used.output_tokens;
         if next == Next::Action && used.actions + used.replans >= limits.actions {
             let most = counted(limits.actions, "action");
@@ -125,7 +127,7 @@ impl Ledger {
         let mut next = Some(self);
         while let Some(ledger) = next {
             if let Some(most) = ledger.limits.time
-                && let Some(end) = ledger.started.checked_add(most)
+                && let Some(end) = ledger.begun().checked_add(most)
                 && nearest.is_none_or(|(before, _)| end < before)
             {
                 nearest = Some((end, most));
@@ -135,6 +137,30 @@ impl Ledger {
         let Some((end, most)) = nearest else { return std::future::pending().await };
         tokio::time::sleep_until(end).await;
         Failure::new(FailureKind::Limit, time_is_up(most))
+    }
+
+    /// From here on limits count what is used for a new message of a chat (runtime.md 3); the account goes on.
+    pub fn begin_message(&self) {
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = self.used();
+        *self.started.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn begun(&self) -> Instant {
+        *self.started.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was used for the message at hand; everything in a process that is no chat.
+    fn used_for_message(&self) -> Used {
+        let (used, before) = (self.used(), *self.before.lock().unwrap_or_else(PoisonError::into_inner));
+        Used {
+            actions: used.actions.saturating_sub(before.actions),
+            replans: used.replans.saturating_sub(before.replans),
+            llm_calls: used.llm_calls.saturating_sub(before.llm_calls),
+            tool_calls: used.tool_calls.saturating_sub(before.tool_calls),
+            input_tokens: used.input_tokens.saturating_sub(before.input_tokens),
+            output_tokens: used.output_tokens.saturating_sub(before.output_tokens),
+            cost_usd: used.cost_usd - before.cost_usd,
+        }
     }
 
     /// Puts one call to a model on the account.

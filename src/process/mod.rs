@@ -21,6 +21,7 @@ pub mod scope;
 pub mod steps;
 
 mod act;
+mod chat;
 mod ask;
 mod person;
 mod record;

@@ -109,6 +109,9 @@ impl Process {
 
     /// Puts an object on the blackboard.
     pub(super) fn add(&mut self, type_id: TypeId, name: Option<String>, value: Value) -> usize {
+        if self.talk.is_some() {
+            self.join_conversation(type_id, &value);
+        }
         let value = Arc::new(value);
         let at = Arc::make_mut(&mut self.board).add(type_id, name.as_deref().map(Arc::from), value.clone());
         self.changes += 1;
@@ -122,7 +125,7 @@ impl Process {
         at
     }
 
-    fn hide(&mut self, at: usize) {
+    pub(super) fn hide(&mut self, at: usize) {
         if Arc::make_mut(&mut self.board).hide(at) {
             self.changes += 1;
             self.core().emit(|| What::ObjectHidden { object: at });

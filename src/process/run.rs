@@ -14,6 +14,7 @@ use crate::value::{Output, OutputKind, TypeId};
 use super::act::{Flight, Performed, is_final, perform};
 use super::ask;
 use super::blackboard::{Blackboard, Bound};
+use super::chat::Talk;
 use super::core::Core;
 use super::decide::{Decision, Disappointment, Seen};
 use super::document::{BoardEntry, Document, FailureNote, HistoryEntry, Status, Typed, UsageTotals, Waiting};
@@ -82,7 +83,7 @@ pub struct Process {
     /// The first plan, and each that differs from the rest of the one before.
     plans: Vec<Vec<String>>,
     /// What is left of the plan in force, as operators.
-    rest: Vec<usize>,
+    pub(super) rest: Vec<usize>,
     /// The plan whose first step was performed last, and the facts that it was made for.
     pub(super) in_force: Option<(State, Plan)>,
     pub(super) history: Arc<Vec<HistoryEntry>>,
@@ -94,6 +95,8 @@ pub struct Process {
     pub(super) asked: Vec<u32>,
     /// What the process waits for.
     pub(super) pending: Option<Pending>,
+    /// Where the chat is, for an agent that is one.
+    pub(super) talk: Option<Talk>,
     /// The goal that was reached.
     pub(super) goal: Option<usize>,
     pub(super) result: Option<Typed>,
@@ -106,9 +109,10 @@ impl Process {
     ///
     /// # Errors
     /// When the goal is not one of the agent's, or nothing can ever give the type of the result.
-    pub fn new(core: Core, start: Start) -> Result<Process, Failure> {
+    pub fn new(core: Core, mut start: Start) -> Result<Process, Failure> {
         let core = Arc::new(core);
         let agent = core.agent.clone();
+        let talk = Talk::begin(agent.chat.as_ref(), agent.types.id("UserMessage"), &mut start.given);
         let actions = agent.actions.len();
         let mut process = Process {
             status: Status::NotStarted,
@@ -136,6 +140,7 @@ impl Process {
             starts: vec![0; actions],
             asked: vec![0; agent.conditions.len()],
             pending: None,
+            talk,
             goal: None,
             result: None,
             failure: None,
@@ -217,8 +222,14 @@ impl Process {
             let scope = self.scope();
             return self.perform_in_flight(scope).await;
         }
+        if self.talk.is_some() && self.chat_round().await {
+            return;
+        }
         let seen = self.observe();
         if let Some(goal) = self.reached(&seen) {
+            if self.is_reply(goal) && self.message_done(None) {
+                return;
+            }
             return self.complete(goal);
         }
         if let Some((status, failure)) = self.ended_from_outside() {
@@ -227,9 +238,11 @@ impl Process {
         match self.decide(&seen) {
             Decision::Act(operators, plan) => self.act(seen, operators, plan).await,
             Decision::Ask(condition) => self.ask(seen.scope, condition).await,
+            Decision::Done if self.message_done(None) => {}
             Decision::Done => self.finish(Status::Completed, None),
             Decision::Stuck(why) => match self.when_stuck(&seen) {
                 Some(operator) => self.act(seen, vec![operator], None).await,
+                None if self.message_done(Some(why.clone())) => {}
                 None => self.give_up(why),
             },
             Decision::Limit(why) => self.stop_planning(why),
@@ -300,7 +313,7 @@ impl Process {
     fn follow(&mut self, state: State, plan: Plan, now: &[usize]) {
         let steps = plan.actions();
         if self.plans.is_empty() || steps != self.rest {
-            let replanned = !self.plans.is_empty();
+            let replanned = !self.plans.is_empty() && !self.begins_message();
             if replanned {
                 self.core.ledger.charge_replan();
             }

@@ -164,6 +164,8 @@ pub struct Agent {
     pub default_models: Vec<ModelChoice>,
     /// The model that makes vectors of texts, `provider/id`; nothing but what searches by meaning asks it.
     pub embedding: Option<String>,
+    /// What makes it a chat.
+    pub chat: Option<Chat>,
     /// Its tools by name.
     pub tools: IndexMap<String, Arc<Tool>>,
     /// Its tool groups by name.
@@ -309,6 +311,19 @@ pub enum OnError {
     Fail,
     /// This is the output instead; checked when compiled.
     Output(Data),
+}
+
+/// A long-lived process that talks with a person.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chat {
+    /// What it says first.
+    pub greeting: Option<TemplateId>,
+    /// Messages that the conversation keeps; older ones are dropped.
+    pub max_messages: Option<u32>,
+    /// The chat ends when this holds.
+    pub end: Option<ExprId>,
+    /// The goal that a message is answered: it ends the work on a message, not the chat.
+    pub reply: Option<usize>,
 }
 
 /// One compiled goal.

@@ -162,7 +162,9 @@ pub(super) fn check_case(known: &Known, case: &CaseDecl, parts: &Parts, found: &
         known.action(&entry.key.value, entry.key.span, found);
     }
     for entry in case.answers.as_ref().map(|answers| answers.map()).unwrap_or_default().iter() {
-        if !known.tools.contains(&entry.key.value) {
+        // The messages of a chat are the answers of `chat`.
+        let is_message = known.agent.chat.is_some() && entry.key.value == "chat";
+        if !is_message && !known.tools.contains(&entry.key.value) {
             known.action(&entry.key.value, entry.key.span, found);
         }
     }

@@ -211,7 +211,7 @@ mod tests {
             let tool = Tool { schema, ..Tool::new("t", "", Default::default(), None) };
             parameters(&tool, &Types::default())
         };
-        let whole = json!({"$schema": "x", "type": "object", "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}});
+        let whole = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}});
         assert_eq!(sent(whole.clone()), whole);
         assert_eq!(sent(json!({"type": "object"})), json!({"type": "object", "properties": {}}));
     }

@@ -28,17 +28,6 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
     if let Some(planner) = heads.own.planner.as_ref().filter(|planner| planner.r#type == PlannerKind::Supervisor) {
         cx.unsupported(planner.place.0, &format!("`planner: {}`", planner.r#type.word()));
     }
-    if let Some(chat) = &heads.own.chat {
-        cx.unsupported(chat.place.0, "`chat`");
-        let scope = cx.input_scope(&[], &[]);
-        if let Some(greeting) = &chat.greeting {
-            cx.strings.check(&greeting.0, &scope);
-        }
-        if let Some(end) = &chat.end {
-            let scope = cx.planning_scope(&scope);
-            cx.strings.checked_expr(end, &scope);
-        }
-    }
     let unknown: Vec<_> = heads.own.keep.iter().filter(|name| heads.types.id(&name.value).is_none()).collect();
     for name in unknown {
         cx.report(super::super::types::unknown_type(&heads.types, name));

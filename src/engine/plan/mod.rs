@@ -76,6 +76,7 @@ impl Engine {
         let assumed = given.is_empty();
         let given = inputs::given(agent, given, self.inner.world.as_ref())?;
         let mut process = self.process(agent, given, run)?;
+        process.hear_given();
         let mut seen = process.observe();
         if assumed {
             seen.facts.state = start::assumed(agent, &seen.facts.state);

@@ -4,6 +4,7 @@ mod acting;
 mod asking;
 mod bodies;
 mod models;
+mod chat;
 mod planning;
 mod starting;
 mod utility;

@@ -116,9 +116,19 @@ pub struct ModelArgs {
     /// All models answer from this script; clock and ids are fixed
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
+    /// All models answer as they did in this recording; clock and ids are fixed
+    #[arg(long, value_name = "FILE", conflicts_with = "script")]
+    pub replay: Option<PathBuf>,
     /// The fixed clock
     #[arg(long, value_name = "TIME")]
     pub now: Option<String>,
+}
+
+impl ModelArgs {
+    /// The script that all models answer from.
+    pub fn script(&self) -> Option<&std::path::Path> {
+        self.script.as_deref().or(self.replay.as_deref())
+    }
 }
 
 /// Flags of `run`.
@@ -157,6 +167,9 @@ pub struct RunArgs {
     /// Write events as JSON lines to a file, or `-` for stdout
     #[arg(long, value_name = "FILE|-")]
     pub events: Option<PathBuf>,
+    /// Write what models are asked and answer as a script, for `--replay` and tests
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
     /// What would write, send or execute shows its arguments and returns a stub
     #[arg(long)]
     pub dry_run: bool,
@@ -273,6 +286,12 @@ pub struct RenderArgs {
     /// Make up the inputs that are not given from their types
     #[arg(long)]
     pub sample: bool,
+    /// The request that a case of a test file comes to
+    #[arg(long, value_name = "FILE::CASE", conflicts_with_all = ["inputs", "sample", "config", "llm"])]
+    pub case: Option<String>,
+    /// Print the body that a kind of provider sends: openai, anthropic, gemini, ollama or bedrock
+    #[arg(long, value_name = "KIND")]
+    pub wire: Option<String>,
     /// Use another model for a role (repeatable)
     #[arg(long = "llm", value_name = "ROLE=MODEL")]
     pub llm: Vec<String>,

@@ -156,7 +156,7 @@ pub(super) fn options(args: &InputArgs, model: &ModelArgs) -> Result<RunOptions,
         planner: args.planner.as_deref().map(planner).transpose()?,
         models: input::models(&model.llm)?.into_iter().collect(),
         config: config(&args.config)?,
-        script: model.script.as_deref().map(script).transpose()?,
+        script: model.script().map(script).transpose()?,
         ..RunOptions::default()
     })
 }
@@ -186,11 +186,14 @@ fn script(path: &Path) -> Result<Script, Fault> {
         let findings: Vec<Diagnostic> = errors.into_iter().map(Diagnostic::from).collect();
         return Err(Fault::wrong(render::short(&findings, &sources).trim_end().to_owned()));
     }
-    let value = node.map(|node| node.to_json()).unwrap_or_default();
-    Script::from_value(&value).map_err(|errors| {
-        errors
-            .iter()
-            .fold(Fault::wrong(format!("`{name}` is not a script")), |fault, error| fault.help(error.to_string()))
+    let Some(node) = node else { return Ok(Script::default()) };
+    Script::from_value(&node.to_json()).map_err(|errors| {
+        let finding = |error: &crate::llm::ScriptError| {
+            let span = crate::compile::place_of(&node, &error.pointer);
+            Diagnostic::error("bad-script", span, error.message.clone())
+        };
+        let findings: Vec<Diagnostic> = errors.iter().map(finding).collect();
+        Fault::wrong(format!("`{name}` is not a script\n{}", render::short(&findings, &sources).trim_end()))
     })
 }
 

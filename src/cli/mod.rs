@@ -22,6 +22,7 @@ mod output;
 mod person;
 mod plan;
 mod project;
+mod record;
 mod render;
 mod run;
 mod schema;

@@ -13,7 +13,7 @@ use super::{Exit, Fault, Out};
 
 /// Plans and prints the plan with its reasons.
 pub(super) fn plan(args: &PlanArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
-    let clock = Clock::of(args.model.now.as_deref(), args.model.script.is_some())?;
+    let clock = Clock::of(args.model.now.as_deref(), args.model.script().is_some())?;
     let words = Words::of(args.target.as_deref(), args.open, &args.input)?;
     let limits = LimitOptions { time: args.timeout, ..LimitOptions::default() };
     let mut run = RunOptions { limits, ..options(&args.input, &args.model)? };

@@ -16,7 +16,7 @@ use super::loaded::{Clock, Loaded, Outcome, options};
 use super::observe::{Show, Watcher};
 use super::output::{BOLD, DIM, RED};
 use super::terminal::{Checklist, dollars, time};
-use super::{Exit, Fault, Out, person};
+use super::{Exit, Fault, Out, person, record};
 
 /// Runs an agent, shows its steps, and prints its result last.
 pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
@@ -28,7 +28,7 @@ pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fa
     let kill = Kill::default();
     let person = AtTerminal { list: list.clone(), kill: kill.clone(), out: *out };
     let asked = out.interactive.then(|| Arc::new(person) as Arc<dyn Person>);
-    let clock = Clock::of(args.model.now.as_deref(), args.model.script.is_some())?;
+    let clock = Clock::of(args.model.now.as_deref(), args.model.script().is_some())?;
     let words = Words::of(args.target.as_deref(), args.open, &args.input)?;
     let mut options = run_options(args, kill.clone(), out)?;
     let loaded = match load_or_choose(&words, args.open, clock, asked, &mut options, global, out)? {
@@ -39,10 +39,15 @@ pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fa
     let lines = args.events.as_deref().map(event_lines).transpose()?;
     options.observer = Some(Watcher::new(*out, show, list.clone(), lines).observer());
     loaded.refuse_unknown_providers(&options.models)?;
+    let recorder = args.record.as_deref().map(|file| record::begin(file, loaded.engine.program(), &mut options));
+    let recorder = recorder.transpose()?;
     let target = words.target.as_deref().unwrap_or(&loaded.agent.name);
     let mut process = started(&loaded, target, words.given, options, out)?;
     block_on(&mut process, &loaded.engine, &kill, &list)?;
     let document = process.document();
+    if let Some(recording) = recorder {
+        recording.write(&document.agent, out)?;
+    }
     report(&document, events_on_stdout, out);
     Ok(exit(document.status))
 }

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use crate::compile::PROJECT_FILES;
+use crate::diag::diff::{Change, Line, lines as diff_lines};
 use crate::diag::{Severity, render};
 use crate::testing::{
-    CaseReport, CaseStatus, Change, Line, Loaded, Problem, Report, RunTests, SnapshotMode, Suite, diff_lines,
+    CaseReport, CaseStatus, First, Loaded, Problem, Report, RunTests, SnapshotMode, Suite, first_test,
 };
 
 use super::args::{Global, TestArgs};
-use super::loaded::render_options;
+use super::loaded::{Clock, Outcome, load, render_options};
 use super::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW};
 use super::project::root_of_command;
 use super::{Exit, Fault, Out, test_review};
@@ -21,6 +22,9 @@ const AROUND: usize = 2;
 
 /// Runs the tests.
 pub(super) fn test(args: &TestArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
+    if let Some(workflow) = &args.init {
+        return init(workflow, global, out);
+    }
     let (root, paths, mut filter) = located(args, global)?;
     filter.extend(args.filter.iter().cloned());
     let loaded = Suite::load(&root, &paths);
@@ -49,6 +53,11 @@ pub(super) fn test(args: &TestArgs, global: &Global, out: &Out) -> Result<Exit, 
         let fault = Fault::wrong(format!("no case contains `{}`", filter.join("` or `")));
         return Err(fault.help(near.unwrap_or_else(|| "cases are named `file::name`".to_owned())));
     }
+    if let Some(file) = &args.junit {
+        let xml = report.to_junit().map_err(|error| Fault::failed(format!("the report is no XML: {error}")))?;
+        std::fs::write(file, xml)
+            .map_err(|error| Fault::failed(format!("`{}` cannot be written: {error}", file.display())))?;
+    }
     if out.json {
         out.document(&report.to_json());
     } else {
@@ -58,6 +67,29 @@ pub(super) fn test(args: &TestArgs, global: &Global, out: &Out) -> Result<Exit, 
         return test_review::review(&report, &root, out);
     }
     Ok(if report.passed() { Exit::Done } else { Exit::Failed })
+}
+
+/// Writes a first test file for a workflow.
+fn init(workflow: &str, global: &Global, out: &Out) -> Result<Exit, Fault> {
+    let loaded = match load(workflow, Clock::default(), None, global, out)? {
+        Outcome::Ready(loaded) => loaded,
+        Outcome::Ended(exit) => return Ok(exit),
+    };
+    let First { path, text } = first_test(&loaded.agent, &loaded.agent.file).map_err(Fault::failed)?;
+    let root = loaded.engine.world_root().ok_or_else(|| Fault::failed("the project is not on disk"))?;
+    let file = root.join(&path);
+    if file.exists() {
+        return Err(Fault::wrong(format!("there is a `{path}` already")).help("add a case to it"));
+    }
+    let written = file.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&file, text));
+    written.map_err(|error| Fault::failed(format!("`{path}` cannot be written: {error}")))?;
+    if out.json {
+        out.document(&serde_json::json!({"written": path}));
+    } else {
+        out.line(format!("{path} is written"));
+        out.note(format!("run it: agent-run test {path} --review"));
+    }
+    Ok(Exit::Done)
 }
 
 /// What is done with snapshots.
@@ -104,7 +136,7 @@ fn located(args: &TestArgs, global: &Global) -> Result<(PathBuf, Vec<PathBuf>, V
 }
 
 /// The project that a test file or directory belongs to.
-fn root_of(path: &Path) -> PathBuf {
+pub(super) fn root_of(path: &Path) -> PathBuf {
     let own = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
     let with_project = own.ancestors().find(|dir| PROJECT_FILES.iter().any(|name| dir.join(name).is_file()));
     let with_workflows = || own.ancestors().find(|dir| dir.join("workflows").is_dir());

@@ -3,7 +3,8 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use crate::testing::{Pending, Report, diff_lines};
+use crate::diag::diff::lines as diff_lines;
+use crate::testing::{Pending, Report};
 
 use super::output::{BOLD, DIM, GREEN, RED, YELLOW};
 use super::test::diff_line;

@@ -4,6 +4,7 @@
 //! all diagnostics are a table in [`codes`], each with a page that `agent-run explain` prints.
 
 pub mod codes;
+pub mod diff;
 pub mod fix;
 pub mod render;
 pub mod suggest;

@@ -175,6 +175,9 @@ impl Host for Inner {
     }
 
     fn answer<'a>(&'a self, question: &'a Question, run: &'a RunSettings) -> BoxFuture<'a, Option<Value>> {
+        if let Some(answer) = run.stubs.as_ref().and_then(|stubs| stubs.answer(question)) {
+            return Box::pin(std::future::ready(Some(answer)));
+        }
         let confirms = !matches!(question.kind, QuestionKind::Ask | QuestionKind::Message);
         if confirms && run.yes {
             return Box::pin(std::future::ready(Some(json!({"confirm": true}))));

@@ -142,6 +142,11 @@ impl Engine {
         Engine { inner: Arc::new(Inner::new(program, world, Some(person))) }
     }
 
+    /// Where the project is on this machine; `None` for a world that is not on disk.
+    pub fn world_root(&self) -> Option<std::path::PathBuf> {
+        self.inner.world.root().map(std::path::Path::to_owned)
+    }
+
     /// The program.
     pub fn program(&self) -> &Arc<Program> {
         &self.inner.program

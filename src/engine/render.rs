@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::llm::{Message, Part, Role};
+use crate::llm::{Message, Part, Request, Role};
 use crate::process::run::Given;
 use crate::process::tool_loop::ToolLoop;
 use crate::process::{ActionContext, llm_call};
@@ -37,6 +37,8 @@ pub struct MessageDocument {
     pub role: String,
     /// The text; an image shows as `[image …]`.
     pub content: String,
+    /// About how many tokens it has: a quarter of the bytes.
+    pub tokens_estimate: u64,
 }
 
 impl Engine {
@@ -52,6 +54,21 @@ impl Engine {
         sample: bool,
         run: RunOptions,
     ) -> Result<RenderDocument, StartError> {
+        Ok(RenderDocument::of(&self.request(agent, action, given, sample, run).await?))
+    }
+
+    /// The same as the request itself.
+    ///
+    /// # Errors
+    /// As [`Engine::render`].
+    pub async fn request(
+        &self,
+        agent: &str,
+        action: &str,
+        given: Vec<Input>,
+        sample: bool,
+        run: RunOptions,
+    ) -> Result<Request, StartError> {
         let agent = self.agent(Some(agent))?;
         let Some(declared) = agent.actions.iter().find(|declared| declared.name == action) else {
             let names = agent.actions.iter().map(|action| action.name.as_str());
@@ -107,8 +124,7 @@ impl Engine {
             Some(choice) => llm_call::request(core, &scope, &call, choice, tools).map(|(_, request)| request),
             None => llm_call::draft(core, &scope, &call, None, tools),
         };
-        let request = request.map_err(wrong)?;
-        Ok(document(action, &request))
+        request.map_err(wrong)
     }
 }
 
@@ -138,28 +154,36 @@ fn add_samples(
     Ok(())
 }
 
-fn document(action: &str, request: &crate::llm::Request) -> RenderDocument {
-    let mut options = json!(request.options);
-    if let Value::Object(options) = &mut options {
-        options.remove("stream");
+impl RenderDocument {
+    /// The document of a request.
+    pub fn of(request: &Request) -> RenderDocument {
+        let mut options = json!(request.options);
+        if let Value::Object(options) = &mut options {
+            options.remove("stream");
+        }
+        let system = request.system.iter().map(|text| message_document("system", text.clone()));
+        let messages: Vec<MessageDocument> = system.chain(request.messages.iter().map(message)).collect();
+        let schema = request.output.as_ref().map(|output| output.schema.clone());
+        let sent: usize = messages.iter().map(|message| message.content.len()).sum();
+        let native = request.output.as_ref().is_some_and(|output| output.mode == crate::llm::OutputMode::Native);
+        let schema_bytes = schema.as_ref().filter(|_| native).map_or(0, |schema| schema.to_string().len());
+        let tools: Vec<Value> = request.tools.iter().map(|tool| json!(tool)).collect();
+        let tool_bytes: usize = tools.iter().map(|tool| tool.to_string().len()).sum();
+        RenderDocument {
+            action: request.name.clone(),
+            model: (!request.model.is_empty()).then(|| request.full_model()),
+            options,
+            messages,
+            tools,
+            output_schema: schema,
+            input_tokens_estimate: (sent + schema_bytes + tool_bytes).div_ceil(4) as u64,
+        }
     }
-    let system = request.system.iter().map(|text| MessageDocument { role: "system".into(), content: text.clone() });
-    let messages: Vec<MessageDocument> = system.chain(request.messages.iter().map(message)).collect();
-    let schema = request.output.as_ref().map(|output| output.schema.clone());
-    let sent: usize = messages.iter().map(|message| message.content.len()).sum();
-    let native = request.output.as_ref().is_some_and(|output| output.mode == crate::llm::OutputMode::Native);
-    let schema_bytes = schema.as_ref().filter(|_| native).map_or(0, |schema| schema.to_string().len());
-    let tools: Vec<Value> = request.tools.iter().map(|tool| json!(tool)).collect();
-    let tool_bytes: usize = tools.iter().map(|tool| tool.to_string().len()).sum();
-    RenderDocument {
-        action: action.to_owned(),
-        model: (!request.model.is_empty()).then(|| request.full_model()),
-        options,
-        messages,
-        tools,
-        output_schema: schema,
-        input_tokens_estimate: (sent + schema_bytes + tool_bytes).div_ceil(4) as u64,
-    }
+}
+
+fn message_document(role: &str, content: String) -> MessageDocument {
+    let tokens_estimate = content.len().div_ceil(4) as u64;
+    MessageDocument { role: role.to_owned(), content, tokens_estimate }
 }
 
 fn message(message: &Message) -> MessageDocument {
@@ -174,5 +198,5 @@ fn message(message: &Message) -> MessageDocument {
         Part::ToolCall { name, arguments, .. } => format!("[call {name} {arguments}]"),
         Part::ToolResult { name, content, .. } => format!("[result of {name}] {content}"),
     });
-    MessageDocument { role: role.to_owned(), content: shown.collect::<Vec<_>>().join("\n") }
+    message_document(role, shown.collect::<Vec<_>>().join("\n"))
 }

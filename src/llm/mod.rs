@@ -23,6 +23,7 @@ mod openapi;
 mod options;
 mod provider;
 mod rate;
+mod recording;
 mod reply;
 mod request;
 mod responses;
@@ -32,6 +33,7 @@ mod scripted;
 mod secret;
 mod sigv4;
 mod sse;
+mod transcript;
 
 #[cfg(test)]
 pub(crate) mod test_support;
@@ -49,12 +51,14 @@ pub use error::{LlmError, LlmErrorKind};
 pub use http::client_builder;
 pub use options::{Options, Thinking, ToolChoice};
 pub use provider::{BuildProvider, Capabilities, Environment, Llm, ProviderConfig, ProviderKind, Rate};
+pub use recording::Recorder;
 pub use reply::{Delta, DeltaSink, Finish, NoSink, Reply, Usage};
 pub use request::{ImageSource, Message, OutputMode, OutputSchema, Part, Request, Role, ToolSpec};
 pub use retry::{RetryPolicy, call_with_retries};
 pub use script::{Outcome, Rule, Script, ScriptError, Step, When};
 pub use scripted::Scripted;
 pub use secret::Secret;
+pub use transcript::{message_text, request_text, turn_text};
 
 use std::sync::Arc;
 

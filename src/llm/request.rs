@@ -70,16 +70,10 @@ impl Request {
 
     /// Returns 16 hex digits that two requests share only when they ask the same thing: what recordings match on.
     ///
-    /// Time limits and streaming do not count. FNV-1a of 64 bits over the request's JSON.
+    /// What differs from one run to the next without a change of meaning does not count: time limits, streaming, the day, times,
+    /// ids of calls, the order of keys, a model's own spelling of JSON, its thoughts.
     pub fn digest(&self) -> String {
-        let mut plain = self.clone();
-        plain.options.timeout = None;
-        plain.options.stream = false;
-        let text = serde_json::to_vec(&plain).unwrap_or_default();
-        let hash = text
-            .iter()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
-        format!("{hash:016x}")
+        super::recording::digest(self)
     }
 }
 

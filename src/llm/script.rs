@@ -26,6 +26,8 @@ pub struct Rule {
     pub turns: bool,
     /// In a recording: the request's digest, which must be equal.
     pub hash: Option<String>,
+    /// In a recording: the request as text, so that the nearest one can be shown where none matches.
+    pub request: Option<String>,
 }
 
 /// The conditions of a rule; all that are given must hold.
@@ -93,8 +95,8 @@ pub struct ScriptError {
 const OUTCOMES: &[&str] = &["reply", "call", "error", "refuse", "raw"];
 const STEP_KEYS: &[&str] = &["reply", "call", "error", "refuse", "raw", "usage", "delay", "thinking", "truncate"];
 const RULE_KEYS: &[&str] = &[
-    "when", "turns", "times", "hash", "reply", "call", "error", "refuse", "raw", "usage", "delay", "thinking",
-    "truncate",
+    "when", "turns", "times", "hash", "request", "reply", "call", "error", "refuse", "raw", "usage", "delay",
+    "thinking", "truncate",
 ];
 const WHEN_KEYS: &[&str] = &["action", "model", "contains", "tool_result", "turn"];
 
@@ -204,6 +206,7 @@ impl Reader {
         let when = keys.get("when").map_or(Some(When::default()), |when| self.when(when, &format!("{pointer}/when")));
         let times = keys.get("times").and_then(|times| self.count(times, &format!("{pointer}/times")));
         let hash = keys.get("hash").and_then(|hash| self.text(hash, &format!("{pointer}/hash")));
+        let request = keys.get("request").and_then(|text| self.text(text, &format!("{pointer}/request")));
         let steps = match keys.get("turns") {
             None => self.step(keys, pointer).map(|step| vec![step]),
             Some(_) if STEP_KEYS.iter().any(|key| keys.contains_key(*key)) => {
@@ -214,7 +217,7 @@ impl Reader {
             }
             Some(_) => self.fail(&format!("{pointer}/turns"), "expected a list of at least one answer"),
         };
-        Some(Rule { when: when?, times, steps: steps?, turns: keys.contains_key("turns"), hash })
+        Some(Rule { when: when?, times, steps: steps?, turns: keys.contains_key("turns"), hash, request })
     }
 
     fn turn(&mut self, value: &Value, pointer: &str) -> Option<Step> {

@@ -146,6 +146,9 @@ fn no_rule(rules: &[Rule], used: &[u64], request: &Request, digest: Option<&str>
             (index, wrong, about_action)
         })
         .min_by_key(|(_, wrong, about_action)| (!about_action, wrong.len()));
+    if let Some(text) = super::recording::nearest(rules, request) {
+        return format!("no recorded request is {shown}; {text}");
+    }
     match nearest {
         None => format!("the script has no rules; {shown}"),
         Some((index, wrong, _)) => {

@@ -89,6 +89,9 @@ pub trait Stubs: Send + Sync {
 
     /// The output of an action; `None`: its body is really performed.
     fn action(&self, name: &str) -> Option<Result<Value, Failure>>;
+
+    /// What a person answers; `None`: they are really asked, where there is one.
+    fn answer(&self, question: &Question) -> Option<Value>;
 }
 
 /// Puts something between a process and its models, such as a recorder.

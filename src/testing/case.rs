@@ -11,7 +11,7 @@ use crate::source::{Map as NodeMap, Node, Span};
 use crate::world::FIXED_NOW;
 
 use super::exprs::CompiledCheck;
-use super::stubs::Stub;
+use super::stubs::{Answers, Stub};
 
 /// One run.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) struct Parts {
     pub(super) rules: Vec<(String, Span, bool)>,
     pub(super) tools: IndexMap<String, Stub>,
     pub(super) actions: IndexMap<String, Stub>,
-    pub(super) answers: IndexMap<String, Vec<Value>>,
+    pub(super) answers: IndexMap<String, Answers>,
     pub(super) live: bool,
 }
 
@@ -123,8 +123,10 @@ impl Parts {
         let actions = Layered::of(marked().map(|(layer, own)| (layer.actions.as_ref().map(|of| of.map()), own)));
         parts.actions = stubs(actions, findings);
         let answers = Layered::of(marked().map(|(layer, own)| (layer.answers.as_ref().map(|of| of.map()), own)));
-        parts.answers =
-            answers.entries.into_iter().map(|(key, (_, node, _))| (key, in_order(node.to_json()))).collect();
+        let answer = |(name, (span, node, own)): (String, (Span, Node, bool))| {
+            (name, Answers { given: in_order(node.to_json()), span, own })
+        };
+        parts.answers = answers.entries.into_iter().map(answer).collect();
         parts
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::decl::test_file::{Amount, Expect, Prompts, ToolCalls};
-use crate::llm::Request;
+use crate::llm::{Request, request_text, turn_text};
 use crate::process::Status;
 use crate::source::Span;
 
@@ -16,7 +16,6 @@ use super::report::{CaseReport, Problem};
 use super::run::{Outcome, SnapshotMode};
 use super::snapshot::{self, Pending, SnapshotFile, file_part};
 use super::subset::{differences, holds, short};
-use super::transcript::{request_text, turn_text};
 
 /// Calls that nothing answered, and replies that nothing asked for.
 pub(super) fn answers(outcome: &Outcome<'_>, model: &CaseModel, report: &mut CaseReport) {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::decl::test_file::{CaseDecl, Check, Expect};
 use crate::diag::{Diagnostic, Related, suggest};
-use crate::llm::Part;
+use crate::llm::{Part, message_text};
 use crate::process::{Document, Event, Scope as BoardScope};
 use crate::prompt::ast::{Arg, Expr as Tree, ExprKind, parse_expr, parts};
 use crate::prompt::{
@@ -21,7 +21,6 @@ use crate::source::{Span, Text};
 use super::check::{Known, output_type};
 use super::model::Exchange;
 use super::subset::short;
-use super::transcript::message_text;
 
 /// A check, compiled.
 #[derive(Clone, Debug)]

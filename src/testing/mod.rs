@@ -14,11 +14,12 @@
 
 mod case;
 mod check;
-mod diff;
 mod expect;
 mod exprs;
 mod fill;
+mod init;
 mod judge;
+mod junit;
 mod load;
 mod model;
 mod report;
@@ -26,15 +27,13 @@ mod run;
 mod snapshot;
 mod stubs;
 mod subset;
-mod transcript;
 
 pub use case::Case;
-pub use diff::{Change, Line, lines as diff_lines};
+pub use init::{First, first_test};
 pub use load::{Broken, Loaded, Suite, SuiteFile};
 pub use report::{CaseReport, CaseStatus, Problem, Report};
 pub use run::{RunTests, SnapshotMode};
 pub use snapshot::{Pending, SnapshotError, SnapshotFile};
-pub use transcript::request_text;
 
 /// Runs every test file of the project at `root` and panics with a readable report when a case fails; snapshots are never
 /// written. For use inside `cargo test`.

@@ -53,7 +53,7 @@ impl Problem {
     /// The message with the difference of the texts.
     pub fn full(&self) -> String {
         match &self.texts {
-            Some((old, new)) => format!("{}\n{}", self.message, super::diff::plain(old, new)),
+            Some((old, new)) => format!("{}\n{}", self.message, crate::diag::diff::plain(old, new)),
             None => self.message.clone(),
         }
     }

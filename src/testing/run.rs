@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::engine::{Engine, Input, RunOptions};
-use crate::llm::Llm;
+use crate::llm::{Llm, Request};
 use crate::process::{Document, Event, Process};
 use crate::world::SystemWorld;
 
 use super::case::Case;
 use super::expect;
+use super::exprs::is_of;
 use super::load::{Suite, SuiteFile};
 use super::model::{CaseModel, Exchange};
 use super::report::{CaseReport, CaseStatus, Problem, Report};
@@ -248,55 +249,32 @@ impl Runner {
     }
 
     fn perform(&mut self, suite: &Suite, file: &SuiteFile, case: &Case, options: &RunTests, report: &mut CaseReport) {
-        let world = SystemWorld::new(&suite.root).with_fixed_clock(case.parts.now);
-        let engine = Engine::new(file.program.clone(), Arc::new(world));
-        let model = Arc::new(CaseModel::new(case.parts.script.clone(), case.parts.sampled));
-        let (tools, actions) = (case.parts.tools.clone(), case.parts.actions.clone());
-        let stubs = Arc::new(CaseStubs::new(tools, actions, outside(file), case.parts.live));
-        let events: Arc<Mutex<Vec<Event>>> = Arc::default();
-        let heard = events.clone();
-        let run = RunOptions {
-            goal: case.goal.clone(),
-            returns: case.returns.clone(),
-            config: case.parts.config.clone(),
-            model: Some(model.clone() as Arc<dyn Llm>),
-            stubs: Some(stubs.clone()),
-            llm_options: case.parts.llm.clone(),
-            no_date_line: true,
-            yes: true,
-            observer: Some(Arc::new(move |event: &Event| {
-                heard.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
-            })),
-            ..RunOptions::default()
-        };
-        let inputs: Vec<Input> = case.parts.inputs.iter().map(|given| given.input.clone()).collect();
-        let mut process = match engine.start(&file.agent.name, inputs, run) {
-            Ok(process) => process,
-            Err(error) => {
+        let mut run = match begin(suite, file, case) {
+            Ok(run) => run,
+            Err(why) => {
                 let span = case.parts.inputs.first().map_or(case.span, |given| given.key);
-                report.problems.push(Problem::new("start", span, error.to_string()));
+                report.problems.push(Problem::new("start", span, why));
                 return;
             }
         };
-        let runtime = match self.runtime(case.parts.live) {
-            Ok(runtime) => runtime,
+        match self.runtime(case.parts.live) {
+            Ok(runtime) => drop(runtime.block_on(run.process.run())),
             Err(error) => {
                 report.problems.push(Problem::new("start", case.span, format!("no runtime: {error}")));
                 return;
             }
-        };
-        runtime.block_on(process.run());
+        }
         let outcome = Outcome {
             suite,
             file,
             case,
-            document: process.document(),
-            process: &process,
-            exchanges: model.take(),
-            events: std::mem::take(&mut *events.lock().unwrap_or_else(PoisonError::into_inner)),
+            document: run.process.document(),
+            process: &run.process,
+            exchanges: run.model.take(),
+            events: std::mem::take(&mut *run.events.lock().unwrap_or_else(PoisonError::into_inner)),
             options,
         };
-        self.compare(&outcome, &model, &stubs, report);
+        self.compare(&outcome, &run.model, &run.stubs, report);
     }
 
     /// Compares what came with what was expected.
@@ -304,7 +282,10 @@ impl Runner {
         expect::answers(outcome, model, report);
         let (problems, unused) = stubs.finish();
         report.problems.extend(problems.into_iter().map(|message| Problem::new("stubs", outcome.case.span, message)));
-        let named = |(what, name, span)| (format!("the stub of the {what} `{name}`"), span);
+        let named = |(what, name, span)| match what {
+            "answer" => (format!("an answer to `{name}`"), span),
+            what => (format!("the stub of the {what} `{name}`"), span),
+        };
         report.unused.extend(unused.into_iter().map(named));
         match self.runtime(true) {
             Ok(runtime) => expect::compare(outcome, runtime, report),
@@ -313,6 +294,69 @@ impl Runner {
             }
         }
         expect::prompts(outcome, report);
+    }
+}
+
+/// A case that is ready to run.
+struct Begun {
+    process: Process,
+    model: Arc<CaseModel>,
+    stubs: Arc<CaseStubs>,
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+fn begin(suite: &Suite, file: &SuiteFile, case: &Case) -> Result<Begun, String> {
+    let world = SystemWorld::new(&suite.root).with_fixed_clock(case.parts.now);
+    let engine = Engine::new(file.program.clone(), Arc::new(world));
+    let model = Arc::new(CaseModel::new(case.parts.script.clone(), case.parts.sampled));
+    let stubs = Arc::new(CaseStubs::new(&case.parts, outside(file)));
+    let events: Arc<Mutex<Vec<Event>>> = Arc::default();
+    let heard = events.clone();
+    let run = RunOptions {
+        goal: case.goal.clone(),
+        returns: case.returns.clone(),
+        config: case.parts.config.clone(),
+        model: Some(model.clone() as Arc<dyn Llm>),
+        stubs: Some(stubs.clone()),
+        llm_options: case.parts.llm.clone(),
+        no_date_line: true,
+        yes: true,
+        observer: Some(Arc::new(move |event: &Event| {
+            heard.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
+        })),
+        ..RunOptions::default()
+    };
+    let inputs: Vec<Input> = case.parts.inputs.iter().map(|given| given.input.clone()).collect();
+    let process = engine.start(&file.agent.name, inputs, run).map_err(|error| error.to_string())?;
+    Ok(Begun { process, model, stubs, events })
+}
+
+impl Suite {
+    /// The first request that an action of a case sends; nothing is compared.
+    ///
+    /// # Errors
+    /// Why there is none: no such case, a case that cannot begin, an action that it does not reach.
+    pub fn request(&self, case: &str, action: &str) -> Result<Request, String> {
+        let cases = self.files.iter().flat_map(|file| file.cases.iter().map(move |case| (file, case)));
+        let Some((file, found)) = cases.clone().find(|(_, found)| found.name == case) else {
+            let names: Vec<&str> = cases.map(|(_, case)| case.name.as_str()).collect();
+            let help = crate::diag::suggest::near_or_all(case, names, "the cases");
+            return Err(format!("there is no case `{case}`; {help}"));
+        };
+        let mut begun = begin(self, file, found)?;
+        let mut runner = Runner::default();
+        let runtime = runner.runtime(found.parts.live).map_err(|error| error.to_string())?;
+        runtime.block_on(begun.process.run());
+        let document = begun.process.document();
+        let request = begun.model.take().into_iter().find(|exchange| is_of(&exchange.request.name, action));
+        request.map(|exchange| exchange.request).ok_or_else(|| {
+            let ran: Vec<&str> = document.history.iter().map(|entry| entry.action.as_str()).collect();
+            format!(
+                "the case `{case}` does not come to a call of `{action}`: it is {} after [{}]",
+                document.status.word(),
+                ran.join(", ")
+            )
+        })
     }
 }
 

@@ -6,10 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use crate::action::context::{Question, QuestionKind};
 use crate::action::{Failure, FailureKind};
 use crate::diag::Diagnostic;
 use crate::process::Stubs;
 use crate::source::{Node, Span};
+
+use super::case::Parts;
 
 /// The results that a tool or action gives.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,10 +65,19 @@ fn step(node: &Node) -> Result<Result<Value, String>, Box<Diagnostic>> {
     }
 }
 
+/// What a person answers, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answers {
+    pub(super) given: Vec<Value>,
+    pub(super) span: Span,
+    pub(super) own: bool,
+}
+
 /// The stubs of one run, and what became of them.
 pub(super) struct CaseStubs {
     tools: IndexMap<String, Stub>,
     actions: IndexMap<String, Stub>,
+    answers: IndexMap<String, Answers>,
     /// Actions that reach out of the program: HTTP, other programs.
     outside: BTreeSet<String>,
     live: bool,
@@ -78,18 +90,21 @@ pub(super) struct Seen {
     /// How often each was asked for.
     tools: IndexMap<String, usize>,
     actions: IndexMap<String, usize>,
+    answers: IndexMap<String, usize>,
     /// What was called without a stub, or oftener than its stub has turns.
     pub(super) problems: Vec<String>,
 }
 
 impl CaseStubs {
-    pub(super) fn new(
-        tools: IndexMap<String, Stub>,
-        actions: IndexMap<String, Stub>,
-        outside: BTreeSet<String>,
-        live: bool,
-    ) -> CaseStubs {
-        CaseStubs { tools, actions, outside, live, seen: Mutex::default() }
+    pub(super) fn new(parts: &Parts, outside: BTreeSet<String>) -> CaseStubs {
+        CaseStubs {
+            tools: parts.tools.clone(),
+            actions: parts.actions.clone(),
+            answers: parts.answers.clone(),
+            outside,
+            live: parts.live,
+            seen: Mutex::default(),
+        }
     }
 
     /// What became of the stubs, and the own ones that were never asked for: what, name, place.
@@ -99,6 +114,12 @@ impl CaseStubs {
         for (what, stubs, used) in [("tool", &self.tools, &seen.tools), ("action", &self.actions, &seen.actions)] {
             let never = stubs.iter().filter(|(name, stub)| stub.own && !used.contains_key(name.as_str()));
             unused.extend(never.map(|(name, stub)| (what, name.clone(), stub.span)));
+        }
+        for (name, answers) in self.answers.iter().filter(|(_, answers)| answers.own) {
+            let used = seen.answers.get(name).copied().unwrap_or(0);
+            if used < answers.given.len() {
+                unused.push(("answer", name.clone(), answers.span));
+            }
         }
         let mut problems = seen.problems.clone();
         problems.dedup();
@@ -171,5 +192,24 @@ impl Stubs for CaseStubs {
                 Some(Err(Failure::new(FailureKind::Error, message)))
             }
         }
+    }
+
+    fn answer(&self, question: &Question) -> Option<Value> {
+        let short = question.action.rsplit('.').next().unwrap_or_default();
+        let tool = match &question.kind {
+            QuestionKind::ConfirmTool { tool, .. } => tool.as_str(),
+            _ => "",
+        };
+        let names = [tool, question.action.as_str(), short];
+        let (name, answers) = names.into_iter().find_map(|name| self.answers.get_key_value(name))?;
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = *seen.answers.entry(name.clone()).and_modify(|n| *n += 1).or_insert(1) - 1;
+        let answer = answers.given.get(used)?.clone();
+        Some(match (&question.kind, answer) {
+            (QuestionKind::ConfirmAction | QuestionKind::ConfirmTool { .. }, Value::Bool(agrees)) => {
+                serde_json::json!({"confirm": agrees})
+            }
+            (_, answer) => answer,
+        })
     }
 }

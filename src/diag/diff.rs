@@ -58,7 +58,7 @@ pub fn lines(old: &str, new: &str, around: usize) -> Vec<Line> {
 }
 
 /// The difference as plain text, one line each, with `-`, `+` and line numbers.
-pub(super) fn plain(old: &str, new: &str) -> String {
+pub fn plain(old: &str, new: &str) -> String {
     let shown = lines(old, new, 2).into_iter().map(|line| match line.change {
         Change::Gap => "     …".to_owned(),
         Change::Same => format!("{:>4}   {}", line.number, line.text()),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::llm::{Message, OutputMode, Part, Request, Role};
+use super::request::{ImageSource, Message, OutputMode, Part, Request, Role};
 
 /// Everything that a request sends, as text: model, options, system message, messages, tools, form of the reply. The same
 /// request always gives the same text.
@@ -22,7 +22,7 @@ pub fn request_text(request: &Request) -> String {
 
 /// A later turn of the same interaction: what was sent before is counted, the rest is shown. Model, options, tools and form
 /// are shown where they differ.
-pub(super) fn turn_text(before: &Request, request: &Request) -> String {
+pub fn turn_text(before: &Request, request: &Request) -> String {
     let same = before.messages.iter().zip(&request.messages).take_while(|(a, b)| a == b).count();
     if same < before.messages.len() || before.system != request.system {
         return request_text(request);
@@ -87,14 +87,14 @@ fn role(message: &Message) -> &'static str {
 }
 
 /// The parts of a message, each on lines of its own.
-pub(super) fn message_text(message: &Message) -> String {
+pub fn message_text(message: &Message) -> String {
     let shown = message.parts.iter().map(|part| match part {
         Part::Text { text } => text.clone(),
         Part::Thinking { text, .. } => format!("[thinking] {text}"),
         Part::Image { mime, source } => {
             let bytes = match source {
-                crate::llm::ImageSource::Data(data) => format!("{} bytes of base64", data.len()),
-                crate::llm::ImageSource::Url(url) => url.clone(),
+                ImageSource::Data(data) => format!("{} bytes of base64", data.len()),
+                ImageSource::Url(url) => url.clone(),
             };
             format!("[image {mime}, {bytes}]")
         }
@@ -111,7 +111,7 @@ fn pretty(value: &Value) -> String {
 }
 
 /// The value with the keys of its objects in order.
-fn sorted(value: &Value) -> Value {
+pub(super) fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
             let mut keys: Vec<&String> = map.keys().collect();

@@ -1,0 +1,52 @@
+//! `test --init`: a first test file, whose model answers what is made up from the types.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::program::Agent;
+use crate::value::{Shape, sample};
+
+/// A first test file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct First {
+    /// Where it belongs, relative to the root.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// Writes a first test for an agent; `workflow` is its file, relative to the root.
+///
+/// # Errors
+/// When no input can be made up.
+pub fn first_test(agent: &Agent, workflow: &str) -> Result<First, String> {
+    let stem = Path::new(workflow).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut case = Map::new();
+    let mut inputs = Map::new();
+    let wanted = agent.inputs.iter().filter(|input| !input.optional || !agent.inputs_declared);
+    for input in wanted {
+        let type_name = agent.types.name(input.type_id).to_owned();
+        if type_name == "UserInput" {
+            case.insert("input".to_owned(), json!("What a person would write"));
+            continue;
+        }
+        let concrete = agent.types.concrete(input.type_id).first().copied().unwrap_or(input.type_id);
+        let value = sample(&agent.validators, &Shape::named(concrete))?;
+        let value = if input.list { json!([value]) } else { value };
+        let key = if input.named || input.list { input.name.clone() } else { agent.types.name(concrete).to_owned() };
+        inputs.insert(key, value);
+    }
+    if !inputs.is_empty() {
+        case.insert("inputs".to_owned(), Value::Object(inputs));
+    }
+    case.insert("replies".to_owned(), json!("sampled"));
+    case.insert("expect".to_owned(), json!({"status": "completed", "prompts": "snapshot"}));
+    let cases = json!({"cases": {"first": case}});
+    let body = serde_yaml::to_string(&cases).map_err(|error| error.to_string())?;
+    let text = format!(
+        "# agent-run test tests/{stem}.yaml\n#\n# `replies: sampled` makes the model's answers up from the types. Put real ones in their place:\n\
+         #   replies: {{an_action: {{field: value}}}}\nworkflow: ../{workflow}\n{body}"
+    );
+    Ok(First { path: format!("tests/{stem}.yaml"), text })
+}

@@ -1,7 +1,5 @@
-//! The shipped examples: each checks without a finding, plans, renders its prompts, and runs on its script to the result
-//! that its snapshot shows. `INSTA_UPDATE=always cargo test workflows` accepts new snapshots.
-
-use std::collections::BTreeSet;
+//! The shipped examples: each checks without a finding and does what its test file (`tests/<name>.yaml`) says; of some the whole
+//! document of a run on the demo's script is a snapshot (`INSTA_UPDATE=always cargo test workflows` accepts new ones).
 
 use serde_json::{Value, json};
 
@@ -22,86 +20,12 @@ const fn run(name: &'static str, workflow: &'static str, script: &'static str, a
 
 const RUNS: &[Run] = &[
     run("star_news", "star-news.yaml", "star-news", &["Lynda is a Scorpio, find news for her"]),
-    run("support_technical", "support-router.yaml", "support-router", &["The app crashes whenever I open a PDF"]),
-    run("support_billing", "support-router.yaml", "support-router", &["Why is invoice 2024-117 so high?"]),
-    run("support_sales", "support-router.yaml", "support-router", &["We are twenty people, which plan fits?"]),
-    run("pets_dog", "pet-desk.yaml", "pet-desk", &["We found Rex, a wet spaniel, by the pond"]),
-    run("pets_both", "pet-desk.yaml", "pet-desk", &["Rex and a frog, everybody is well"]),
     run("pets_none", "pet-desk.yaml", "pet-desk", &["Nothing but an umbrella"]),
-    run("pets_toml", "pet-desk-toml.toml", "pet-desk", &["We found Rex, a wet spaniel, by the pond"]),
-    run(
-        "parcel_light",
-        "parcel.yaml",
-        "star-news",
-        &["--input", r#"Parcel={"to": "Oslo", "weight_kg": 2, "distance_km": 1300}"#],
-    ),
-    run(
-        "parcel_heavy",
-        "parcel.yaml",
-        "star-news",
-        &["--input", r#"Parcel={"to": "Oslo", "weight_kg": 40, "distance_km": 1300}"#],
-    ),
-    run(
-        "parcel_fragile",
-        "parcel.yaml",
-        "star-news",
-        &["--input", r#"Parcel={"to": "Oslo", "weight_kg": 40, "distance_km": 1300, "fragile": true}"#],
-    ),
-    run(
-        "document",
-        "document-desk.yaml",
-        "document-desk",
-        &["Case 4711. I, Ada Byron of 12 St James's Square, complain about the noise."],
-    ),
     run("trip", "trip-planner.yaml", "trip-planner", &["Three days in Lisbon in May, with my parents"]),
-    run("city_guide", "city-guide.yaml", "trip-planner", &["--input", r#"City={"name": "Lisbon", "month": "May"}"#]),
-    run(
-        "order_paid",
-        "order-desk.yaml",
-        "order-desk",
-        &[
-            "--input",
-            r#"Order={"id": "A-17", "cents": 4900, "gift_message": "Happy birthday"}"#,
-            "Transfer 49.00 EUR, ref A-17",
-        ],
-    ),
-    run(
-        "order_express",
-        "order-desk.yaml",
-        "order-desk",
-        &["--input", r#"Order={"id": "A-17", "cents": 4900, "priority": "express"}"#, "Transfer 49.00 EUR, ref A-17"],
-    ),
-    run(
-        "order_short",
-        "order-desk.yaml",
-        "order-desk",
-        &["--input", r#"Order={"id": "A-17", "cents": 4900}"#, "Transfer 20.00 EUR, ref A-17"],
-    ),
-    run(
-        "order_unmatched",
-        "order-desk.yaml",
-        "order-desk",
-        &["--input", r#"Order={"id": "A-17", "cents": 4900}"#, "Rent for May"],
-    ),
-    run(
-        "greenhouse_hot",
-        "greenhouse.yaml",
-        "greenhouse",
-        &["--input", r#"Reading={"celsius": 34, "moisture": 12, "hour": 14}"#],
-    ),
-    run(
-        "greenhouse_calm",
-        "greenhouse.yaml",
-        "greenhouse",
-        &["--input", r#"Reading={"celsius": 21, "moisture": 40, "hour": 7}"#],
-    ),
-    run("book", "book-writer.yaml", "book-writer", &["A short book on bees for gardeners"]),
-    run("facts", "fact-checker.yaml", "fact-checker", &["The Danube ends in the Black Sea. Whales are fish."]),
     run("ticket_down", "ticket-triage.yaml", "ticket-triage", &["Production is down, nobody can log in!"]),
     run("ticket_question", "ticket-triage.yaml", "ticket-triage", &["Where do I change my name?"]),
     run("letter_known", "stuck-helper.yaml", "stuck-helper", &["--input", r#"Letter={"to": "Charles Babbage"}"#]),
     run("letter_unknown", "stuck-helper.yaml", "stuck-helper", &["--input", r#"Letter={"to": "Ada Byron"}"#]),
-    run("order_unpaid", "order-desk.yaml", "order-desk", &["--input", r#"Order={"id": "A-18", "cents": 4900}"#]),
 ];
 
 /// Examples that need programs of other people; `mcp.rs` runs them where those are there.
@@ -163,13 +87,22 @@ fn every_run_ends_as_its_snapshot_says() {
 }
 
 #[test]
-fn every_workflow_is_run() {
+fn every_workflow_has_a_test_file_with_a_case() {
     for file in files(&root().join("workflows"), &[".yaml", ".toml"]) {
-        if text(&file).lines().any(|line| line.starts_with("agent:") || line.starts_with("agent =")) {
-            let name = relative(&file).replace("workflows/", "");
-            let runs = RUNS.iter().any(|run| run.workflow == name) || WITH_PROGRAMS.contains(&name.as_str());
-            assert!(runs, "no run of {name} in tests/workflows.rs");
+        if !text(&file).lines().any(|line| line.starts_with("agent:") || line.starts_with("agent =")) {
+            continue;
         }
+        let stem = file.file_stem().expect("a name").to_string_lossy().into_owned();
+        if WITH_PROGRAMS.iter().any(|name| relative(&file).ends_with(name)) {
+            continue;
+        }
+        let test = format!("tests/{stem}.yaml");
+        let loaded = agent_run::testing::Suite::load(root(), &[test.clone().into()]);
+        assert!(
+            !loaded.suite.is_empty(),
+            "{test} has no case: `agent-run test --init {}` writes a first one",
+            relative(&file)
+        );
     }
 }
 
@@ -192,30 +125,6 @@ fn the_first_command_of_the_readme_needs_no_script_flag() {
     );
     assert_eq!(document["usage"]["llm_calls"], 3);
     assert_eq!(document["output"]["type"], "Writeup");
-}
-
-#[test]
-fn prompts_render_as_their_snapshots_say() {
-    let project = Project::of_the_repository();
-    let workflows: BTreeSet<&str> = RUNS.iter().map(|run| run.workflow).collect();
-    for workflow in workflows {
-        let path = format!("workflows/{workflow}");
-        let declared: serde_json::Map<String, Value> = match path.ends_with(".toml") {
-            true => toml::from_str(&project.read(&path)).expect("TOML"),
-            false => serde_yaml::from_str(&project.read(&path)).expect("YAML"),
-        };
-        let actions = declared["actions"].as_object().expect("actions");
-        let mut rendered = serde_json::Map::new();
-        for action in actions.iter().filter(|(_, action)| action.get("prompt").is_some()).map(|(name, _)| name) {
-            let mut document = project.run(&["render", &path, action, "--sample", "--json"]).exits(0).json();
-            steady(&mut document);
-            rendered.insert(action.clone(), document);
-        }
-        if !rendered.is_empty() {
-            let name = format!("render_{}", workflow.replace(['-', '.'], "_"));
-            snapshot(&name, &format!("agent-run render {path} … --sample --json"), &Value::Object(rendered));
-        }
-    }
 }
 
 #[test]

@@ -284,7 +284,7 @@ impl Runner {
         report.problems.extend(problems.into_iter().map(|message| Problem::new("stubs", outcome.case.span, message)));
         let named = |(what, name, span)| match what {
             "answer" => (format!("an answer to `{name}`"), span),
-            what => (format!("the stub of the {what} `{name}`"), span),
+            what => (format!("the stub of the {what} `{name}`, or a turn of it,"), span),
         };
         report.unused.extend(unused.into_iter().map(named));
         match self.runtime(true) {

@@ -112,8 +112,12 @@ impl CaseStubs {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unused = Vec::new();
         for (what, stubs, used) in [("tool", &self.tools, &seen.tools), ("action", &self.actions, &seen.actions)] {
-            let never = stubs.iter().filter(|(name, stub)| stub.own && !used.contains_key(name.as_str()));
-            unused.extend(never.map(|(name, stub)| (what, name.clone(), stub.span)));
+            for (name, stub) in stubs.iter().filter(|(_, stub)| stub.own) {
+                let used = used.get(name.as_str()).copied().unwrap_or(0);
+                if used == 0 || (stub.turns && used < stub.steps.len()) {
+                    unused.push((what, name.clone(), stub.span));
+                }
+            }
         }
         for (name, answers) in self.answers.iter().filter(|(_, answers)| answers.own) {
             let used = seen.answers.get(name).copied().unwrap_or(0);
@@ -211,5 +215,38 @@ impl Stubs for CaseStubs {
             }
             (_, answer) => answer,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn people_answer_in_order_and_then_no_more() {
+        let (mut found, file) = (Vec::new(), crate::source::FileId(0));
+        let source =
+            crate::source::Source::new("a.yaml", "answers: {send: [false], ask: [{a: 1}, {a: 2}], never: 1}\n");
+        let node = crate::source::read(file, &source).0.expect("a tree");
+        let mut cx = crate::decl::ReadCx::default();
+        let fixture = <crate::decl::test_file::Fixture as crate::decl::Read>::read(&node, &mut cx).expect("a fixture");
+        let parts = Parts::of(&[fixture], &mut found);
+        let stubs = CaseStubs::new(&parts, BTreeSet::new());
+        let ask = |kind: QuestionKind, action: &str| {
+            let question = Question { action: action.to_owned(), kind, ..Question::ask("?".to_owned(), json!({})) };
+            stubs.answer(&question)
+        };
+        assert_eq!(ask(QuestionKind::Ask, "S.ask"), Some(json!({"a": 1})));
+        assert_eq!(ask(QuestionKind::Ask, "ask"), Some(json!({"a": 2})));
+        assert_eq!(ask(QuestionKind::Ask, "ask"), None);
+        let tool = QuestionKind::ConfirmTool { tool: "send".to_owned(), arguments: json!({}) };
+        assert_eq!(ask(tool, "act"), Some(json!({"confirm": false})));
+        assert_eq!(
+            stubs.finish().1.iter().map(|(what, name, _)| (*what, name.as_str())).collect::<Vec<_>>(),
+            [("answer", "never")]
+        );
+        assert!(found.is_empty());
     }
 }

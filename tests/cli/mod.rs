@@ -7,6 +7,7 @@ mod explain;
 mod inspect;
 mod models;
 mod plan;
+mod record;
 mod run;
 mod sandbox;
 mod shell;

@@ -72,6 +72,8 @@ pub enum Verb {
     Schema(SchemaArgs),
     /// Explain a diagnostic: what it means, an example, its cure
     Explain(ExplainArgs),
+    /// Show tools as a model would see them, or call one
+    Tools(ToolsArgs),
     /// List the models that are configured
     Models(ModelsArgs),
     /// Talk with an agent
@@ -298,6 +300,72 @@ pub struct RenderArgs {
     /// The fixed clock
     #[arg(long, value_name = "TIME")]
     pub now: Option<String>,
+}
+
+/// Flags of `tools`.
+#[derive(Args, Clone, Debug)]
+pub struct ToolsArgs {
+    /// What to do with them.
+    #[command(subcommand)]
+    pub verb: ToolsVerb,
+}
+
+/// What `tools` does.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ToolsVerb {
+    /// Name and describe them
+    List(ToolsOf),
+    /// Draw what unfolds, with the tokens it takes folded and unfolded
+    Tree(ToolsOf),
+    /// Print a provider's wire form
+    Schema(ToolsSchema),
+    /// Call one by hand
+    Call(ToolsCall),
+}
+
+/// Whose tools are meant.
+#[derive(Args, Clone, Debug)]
+pub struct ToolsOf {
+    /// A workflow file, or an agent's name
+    #[arg(value_name = "FILE|AGENT")]
+    pub target: String,
+    /// Only what this action offers in its first turn
+    #[arg(value_name = "ACTION")]
+    pub action: Option<String>,
+}
+
+/// Flags of `tools schema`.
+#[derive(Args, Clone, Debug)]
+pub struct ToolsSchema {
+    /// Whose tools are meant.
+    #[command(flatten)]
+    pub of: ToolsOf,
+    /// The wire form: openai, anthropic, gemini or mcp
+    #[arg(long = "for", value_name = "FORM", default_value = "mcp")]
+    pub form: String,
+}
+
+/// Flags of `tools call`.
+#[derive(Args, Clone, Debug)]
+pub struct ToolsCall {
+    /// A workflow file, or an agent's name
+    #[arg(value_name = "FILE|AGENT")]
+    pub target: String,
+    /// The tool
+    #[arg(value_name = "TOOL")]
+    pub tool: String,
+    /// The arguments, a JSON object
+    #[arg(value_name = "JSON", default_value = "{}")]
+    pub arguments: String,
+    /// Show what would write, send or execute instead of doing it
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Agree to confirmations
+    #[arg(long)]
+    pub yes: bool,
+    /// Where models answer.
+    #[command(flatten)]
+    pub model: ModelArgs,
 }
 
 /// Flags of `test`.

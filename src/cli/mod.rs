@@ -31,6 +31,7 @@ mod solve;
 mod terminal;
 mod test;
 mod test_review;
+mod tools;
 mod version;
 
 use std::process::ExitCode;
@@ -155,6 +156,7 @@ fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Fault> {
         Verb::Chat(args) => chat::chat(&args, global, out),
         Verb::Shell(args) => shell::shell(&args, global, out),
         Verb::Graph(args) => graph::graph(&args, global, out),
+        Verb::Tools(args) => tools::tools(&args, global, out),
         Verb::Explain(args) => explain::explain(&args, out),
         Verb::Models(args) => models::models(&args, global, out),
         Verb::Completions(args) => completions::completions(&args),

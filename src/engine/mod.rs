@@ -9,6 +9,7 @@ mod inputs;
 mod plan;
 mod rank;
 mod render;
+mod tools;
 mod servers;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ pub use plan::{
 };
 pub use rank::{Candidate, Ranked};
 pub use render::{MessageDocument, RenderDocument};
+pub use tools::ToolNode;
 
 use host::Inner;
 

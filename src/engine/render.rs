@@ -135,7 +135,7 @@ fn as_input(agent: &crate::program::Agent, type_id: crate::value::TypeId) -> cra
 }
 
 /// Makes up what an action's inputs lack.
-fn add_samples(
+pub(super) fn add_samples(
     agent: &crate::program::Agent,
     wanted: &[crate::program::Input],
     objects: &mut Vec<Given>,

@@ -294,6 +294,23 @@ impl ActionContext {
         self.core.step(step, &self.log, called).await
     }
 
+    /// Calls a tool with arguments as they come.
+    ///
+    /// # Errors
+    /// Arguments that do not fit, or what the call ends with.
+    pub async fn call_offered(&self, offered: &Offered, arguments: Map<String, Value>) -> Result<Value, Failure> {
+        let step = self.tool_step(offered.name());
+        let arguments = self.arguments_for(&offered.tool, arguments).map_err(|wrong| {
+            let message = format!("the tool `{}` does not take this: {}", offered.name(), wrong.join("; "));
+            Failure::new(FailureKind::Tool, message)
+        })?;
+        let result = self.run_tool(offered, &arguments, &step).await?;
+        match self.replans(offered, &arguments, &result) {
+            true => Err(replan(offered.name())),
+            false => Ok(result),
+        }
+    }
+
     /// The path of the next call of a tool.
     pub(super) fn tool_step(&self, name: &str) -> String {
         self.path.next(&format!("tool:{name}#"))
@@ -486,20 +503,10 @@ impl Context for ActionContext {
     }
 
     async fn call_tool(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, Failure> {
-        let step = self.tool_step(tool);
         let Some(tool) = self.scope.agent.tools.get(tool).cloned() else {
             return Err(Failure::new(FailureKind::Tool, format!("there is no tool `{tool}`")));
         };
-        let offered = Offered::plain(tool, &self.scope.agent.types);
-        let arguments = self.arguments_for(&offered.tool, arguments).map_err(|wrong| {
-            let message = format!("the tool `{}` does not take this: {}", offered.name(), wrong.join("; "));
-            Failure::new(FailureKind::Tool, message)
-        })?;
-        let result = self.run_tool(&offered, &arguments, &step).await?;
-        match self.replans(&offered, &arguments, &result) {
-            true => Err(replan(offered.name())),
-            false => Ok(result),
-        }
+        self.call_offered(&Offered::plain(tool, &self.scope.agent.types), arguments).await
     }
 
     async fn effect(&self, kind: &str, effect: BoxFuture<'_, Result<Value, Failure>>) -> Result<Value, Failure> {

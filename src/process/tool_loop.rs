@@ -15,6 +15,7 @@ use crate::action::{Failure, FailureKind};
 use crate::llm::{Message, Part, Reply, ToolSpec};
 use crate::prompt::Truth;
 use crate::tool::agentic::{Order, Progress};
+use crate::tool::artifact::Artifacts;
 use crate::tool::envelope;
 use crate::tool::offer::{Offered, Role, Use};
 use crate::tool::unfold::{Facade, Found, Interaction, NESTING_MAX};
@@ -50,6 +51,8 @@ pub struct ToolLoop<'a> {
     published: usize,
     /// Objects whose tools are offered since, by the name of their type.
     objects: Vec<String>,
+    /// Long results.
+    artifacts: Artifacts,
     /// Names of the tools that the last turn called.
     last: Vec<String>,
 }
@@ -110,6 +113,7 @@ impl<'a> ToolLoop<'a> {
             object_types: object_types.collect(),
             published: published.len(),
             objects: Vec::new(),
+            artifacts: Artifacts::default(),
             last: Vec::new(),
         })
     }
@@ -210,6 +214,13 @@ impl<'a> ToolLoop<'a> {
         match &offered.role {
             Role::Guide(text) => self.right(name, map, text.clone(), jobs, pieces),
             Role::Facade(facade) => return self.unfold(&offered, facade, map, depth, jobs, pieces),
+            Role::Artifact => {
+                let looked = self.cx.arguments_for(&offered.tool, map.clone()).map_err(|wrong| wrong.join("; "));
+                match looked.and_then(|valid| self.artifacts.look(name, &valid)) {
+                    Ok(text) => self.right(name, map, text, jobs, pieces),
+                    Err(why) => self.wrong(name, arguments, why, jobs, pieces),
+                }
+            }
             Role::Plain => match self.cx.arguments_for(&offered.tool, map) {
                 Ok(valid) => {
                     if offered.tool.once {
@@ -363,7 +374,7 @@ impl<'a> ToolLoop<'a> {
                     if self.cx.replans(offered, arguments, &value) {
                         plans_again.get_or_insert_with(|| replan(name));
                     }
-                    said.push(shown(offered, &value));
+                    said.push(self.shown(offered, &value)?);
                     if offered.tool.return_direct && direct.is_none() {
                         direct = Some(value);
                     }
@@ -376,6 +387,18 @@ impl<'a> ToolLoop<'a> {
             Some(failure) => Err(failure),
             None => Ok((said, direct)),
         }
+    }
+
+    /// What the model reads of a result; a long one is kept.
+    fn shown(&mut self, offered: &Offered, value: &Value) -> Result<(String, bool), Failure> {
+        let (text, is_error) = shown(offered, value);
+        let over = u64::try_from(bytes_of(value)).is_ok_and(|bytes| bytes > offered.tool.spool_over);
+        if is_error || !over {
+            return Ok((text, is_error));
+        }
+        let (text, tools) = self.artifacts.keep(offered, value, &self.cx.scope.agent.types);
+        self.interaction.add(tools).map_err(collision)?;
+        Ok((text, false))
     }
 
     /// Offers what has become possible: the tools of objects that came, and those that required them.
@@ -407,6 +430,14 @@ impl<'a> ToolLoop<'a> {
     }
 }
 
+/// Resolves a list of tools for one interaction, whatever they require.
+///
+/// # Errors
+/// When a group, a server or a template fails.
+pub async fn offered(cx: &ActionContext, uses: &[Use]) -> Result<Vec<Arc<Offered>>, Failure> {
+    tool_offer::resolve(cx, uses).await
+}
+
 /// What no model can mend.
 fn ends(kind: FailureKind) -> bool {
     use FailureKind::{Guardrail, Killed, Limit, Replan, Waiting};
@@ -435,6 +466,14 @@ fn names_of(value: &Value) -> Result<Vec<String>, String> {
         Value::String(name) => Ok(vec![name.clone()]),
         Value::Array(names) => names.iter().map(|name| name.as_str().map(str::to_owned).ok_or_else(wrong)).collect(),
         _ => Err(wrong()),
+    }
+}
+
+/// The size of a result as the model would read it.
+fn bytes_of(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        other => other.to_string().len(),
     }
 }
 

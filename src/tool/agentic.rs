@@ -123,10 +123,13 @@ impl Progress {
             .collect();
         let open: Vec<&String> = here.into_iter().chain([&machine.everywhere]).flat_map(IndexMap::keys).collect();
         let next = if leads.is_empty() { open } else { leads };
+        let first = match next.is_empty() {
+            true => "No tool leads there.".to_owned(),
+            false => format!("First, call {}.", listed(&next)),
+        };
+        let belongs = listed(&offering);
         Some(format!(
-            "The tool `{tool}` is locked: it belongs to the state {}, and the state is `{state}`. First, call {}.",
-            listed(&offering),
-            if next.is_empty() { "nothing; no tool leads there".to_owned() } else { listed(&next) }
+            "The tool `{tool}` is locked: it belongs to the state {belongs}, and the state is `{state}`. {first}"
         ))
     }
 

@@ -4,6 +4,7 @@
 //! kinds that only tools have, one file per kind. To let tools have another action body: one word in [`BODIES`].
 
 pub mod agentic;
+pub mod artifact;
 pub mod builtin;
 pub mod envelope;
 pub mod group;

@@ -88,6 +88,8 @@ pub enum Role {
     Facade(Facade),
     /// It repeats what a facade has said.
     Guide(String),
+    /// It looks at an artifact.
+    Artifact,
 }
 
 impl Offered {
@@ -117,7 +119,7 @@ impl Offered {
     pub fn facade(&self) -> Option<&Facade> {
         match &self.role {
             Role::Facade(facade) => Some(facade),
-            Role::Plain | Role::Guide(_) => None,
+            Role::Plain | Role::Guide(_) | Role::Artifact => None,
         }
     }
 

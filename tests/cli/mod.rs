@@ -13,6 +13,7 @@ mod sandbox;
 mod shell;
 mod solve;
 mod test;
+mod tools;
 
 use crate::support::project::Project;
 

@@ -1,0 +1,47 @@
+//! `tools list|tree|schema|call` on a shipped example.
+
+use serde_json::json;
+
+use crate::support::project::Project;
+
+const FILE: &str = "workflows/desk-tools.yaml";
+
+#[test]
+fn the_tree_has_every_level_with_its_tokens() {
+    let tree = Project::of_the_repository().run(&["tools", "tree", FILE, "answer", "--json"]).exits(0).json();
+    assert_eq!(tree[0]["name"], "shop");
+    assert_eq!(tree[0]["children"][1]["children"][1]["children"][0]["name"], "set_price");
+    let number = |pointer: &str| tree.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap_or_default();
+    let parts = number("/0/children/0/tokens_unfolded") + number("/0/children/1/tokens_unfolded");
+    assert_eq!(number("/0/tokens_unfolded"), parts);
+    assert!(number("/0/tokens") < parts && number("/1/tokens") == number("/1/tokens_unfolded"), "{tree}");
+}
+
+#[test]
+fn a_schema_is_in_the_providers_own_form() {
+    let project = Project::of_the_repository();
+    let schema =
+        |form: &str| project.run(&["tools", "schema", FILE, "answer", "--for", form, "--json"]).exits(0).json();
+    assert_eq!(schema("openai")[1]["function"]["name"], "clerk");
+    assert_eq!(schema("anthropic")[1]["input_schema"]["required"], json!(["request"]));
+    assert_eq!(schema("mcp")[1]["inputSchema"]["type"], "object");
+    assert_eq!(schema("gemini")[1]["name"], "clerk");
+    let refused = project.run(&["tools", "schema", FILE, "--for", "antropic"]).exits(2);
+    assert!(format!("{refused}").contains("did you mean `anthropic`?"), "{refused}");
+}
+
+#[test]
+fn one_call_by_hand_is_checked_confirmed_and_made() {
+    let project = Project::of_the_repository();
+    let call = |more: &[&str]| project.run(&[&["tools", "call", FILE], more].concat());
+    let found = call(&["find_order", r#"{"customer": "Lind"}"#, "--json"]).exits(0).json();
+    assert_eq!(found[0]["id"], "B7");
+    call(&["cancel_order", r#"{"id": "B7"}"#]).exits(3);
+    let agreed = call(&["cancel_order", r#"{"id": "B7"}"#, "--yes"]).exits(0);
+    assert!(format!("{agreed}").contains("B7 is cancelled"), "{agreed}");
+    let wrong = call(&["cancel_order", r#"{"di": "B7"}"#]).exits(1);
+    assert!(format!("{wrong}").contains("missing field `id`"), "{wrong}");
+    let unknown = call(&["cancel", "{}"]).exits(2);
+    assert!(format!("{unknown}").contains("did you mean `cancel_order`?"), "{unknown}");
+    call(&["cancel_order", "[1]"]).exits(2);
+}

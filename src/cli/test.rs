@@ -6,7 +6,7 @@ use crate::compile::PROJECT_FILES;
 use crate::diag::diff::{Change, Line, lines as diff_lines};
 use crate::diag::{Severity, render};
 use crate::testing::{
-    CaseReport, CaseStatus, First, Loaded, Problem, Report, RunTests, SnapshotMode, Suite, first_test,
+    CaseReport, CaseStatus, Coverage, First, Loaded, Problem, Report, RunTests, SnapshotMode, Suite, first_test,
 };
 
 use super::args::{Global, TestArgs};
@@ -59,9 +59,16 @@ pub(super) fn test(args: &TestArgs, global: &Global, out: &Out) -> Result<Exit, 
             .map_err(|error| Fault::failed(format!("`{}` cannot be written: {error}", file.display())))?;
     }
     if out.json {
-        out.document(&report.to_json());
+        let mut document = report.to_json();
+        if args.coverage {
+            document["coverage"] = serde_json::json!(suite.coverage(&report));
+        }
+        out.document(&document);
     } else {
         show(suite, &report, out);
+        if args.coverage {
+            show_coverage(&suite.coverage(&report), out);
+        }
     }
     if args.review {
         return test_review::review(&report, &root, out);
@@ -179,6 +186,19 @@ fn show(suite: &Suite, report: &Report, out: &Out) {
     }
     if !out.quiet {
         show_end(report, out);
+    }
+}
+
+fn show_coverage(coverage: &Coverage, out: &Out) {
+    for of in &coverage.workflows {
+        let counted = |all: usize, missed: &[String], what: &str| {
+            let text = format!("{} of {all} {what}", all - missed.len());
+            let text = out.paint(if missed.is_empty() { GREEN } else { YELLOW }, text);
+            if missed.is_empty() { text } else { format!("{text} (not {})", missed.join(", ")) }
+        };
+        let actions = counted(of.actions, &of.actions_missed, "actions");
+        let goals = counted(of.goals, &of.goals_missed, "goals");
+        out.line(format!("{}: {actions}, {goals}", of.workflow));
     }
 }
 

@@ -14,6 +14,7 @@
 
 mod case;
 mod check;
+mod coverage;
 mod expect;
 mod exprs;
 mod fill;
@@ -29,6 +30,7 @@ mod stubs;
 mod subset;
 
 pub use case::Case;
+pub use coverage::{Coverage, FileCoverage};
 pub use init::{First, first_test};
 pub use load::{Broken, Loaded, Suite, SuiteFile};
 pub use report::{CaseReport, CaseStatus, Problem, Report};

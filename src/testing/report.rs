@@ -80,6 +80,8 @@ pub struct CaseReport {
     pub updated: usize,
     /// Questions to a judge that were not asked, because no model is configured.
     pub not_judged: usize,
+    /// The actions that ran, sub-processes' among them, and the goal that was reached.
+    pub(super) reached: Vec<String>,
     /// Own replies that were not used: action and place.
     pub(super) unused: Vec<(String, Span)>,
     /// The snapshots that it has, by their file names.

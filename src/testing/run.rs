@@ -12,6 +12,7 @@ use crate::process::{Document, Event, Process};
 use crate::world::SystemWorld;
 
 use super::case::Case;
+use super::coverage;
 use super::expect;
 use super::exprs::is_of;
 use super::load::{Suite, SuiteFile};
@@ -232,6 +233,7 @@ impl Runner {
             pending: Vec::new(),
             updated: 0,
             not_judged: 0,
+            reached: Vec::new(),
             unused: Vec::new(),
             snapshots: Vec::new(),
         };
@@ -279,6 +281,7 @@ impl Runner {
 
     /// Compares what came with what was expected.
     fn compare(&mut self, outcome: &Outcome<'_>, model: &CaseModel, stubs: &CaseStubs, report: &mut CaseReport) {
+        report.reached = coverage::reached(&outcome.document, &outcome.events);
         expect::answers(outcome, model, report);
         let (problems, unused) = stubs.finish();
         report.problems.extend(problems.into_iter().map(|message| Problem::new("stubs", outcome.case.span, message)));

@@ -117,6 +117,22 @@ fn a_report_in_junit_names_files_cases_and_failures() {
 }
 
 #[test]
+fn coverage_names_the_actions_and_goals_that_no_case_reaches() {
+    let workflow = ASK.to_owned()
+        + "  other:\n    description: Never\n    inputs: Answer\n    output: {type: Answer, name: second}\n    can_rerun: true\n    prompt: Again\n";
+    let project = project()
+        .file("workflows/ask.yaml", workflow)
+        .file("tests/ask.yaml", "workflow: ../workflows/ask.yaml\ncases:\n  a: {input: x, replies: sampled}\n");
+    let document = project.run(&["test", "--json", "--coverage"]).exits(0).json();
+    assert_eq!(
+        document["coverage"]["workflows"],
+        json!([{"workflow": "workflows/ask.yaml", "actions": 2, "actions_missed": ["other"], "goals": 1, "goals_missed": []}])
+    );
+    let output = project.run(&["test", "--coverage"]).exits(0);
+    assert!(output.stdout.contains("workflows/ask.yaml: 1 of 2 actions (not other), 1 of 1 goals"), "{output}");
+}
+
+#[test]
 fn tools_are_stubbed_in_a_case() {
     let project = Project::new()
         .file(

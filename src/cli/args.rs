@@ -468,6 +468,9 @@ pub struct SolveArgs {
     /// Give up after so long
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub time_limit: Option<Duration>,
+    /// Give up before the search's tables take more than so much, such as `512MiB`; default: 1GiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory_limit: Option<usize>,
 }
 
 /// Flags of `schema`.
@@ -541,6 +544,25 @@ fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "expected a duration such as `500ms`, `30s`, `5m` or `2h`".to_owned())
 }
 
+/// A number of bytes with a unit, such as `512MiB`.
+fn size(text: &str) -> Result<usize, String> {
+    let wrong = || "expected a size such as `64KiB`, `512MiB` or `2GiB`".to_owned();
+    let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(unit);
+    let bytes: f64 = match unit.trim() {
+        "B" => 1.0,
+        "KiB" => 1024.0,
+        "MiB" => 1024.0 * 1024.0,
+        "GiB" => 1024.0 * 1024.0 * 1024.0,
+        "KB" | "kB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    Ok((number * bytes) as usize)
+}
+
 /// Puts `run` before a first argument that is a workflow file, so that `agent-run FILE …` and a `#!` line work.
 pub fn with_verb(mut args: Vec<std::ffi::OsString>) -> Vec<std::ffi::OsString> {
     let takes_value = ["--project", "--color"];
@@ -571,6 +593,14 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!((size("64KiB"), size("1.5 MiB"), size("2GB")), (Ok(65_536), Ok(1_572_864), Ok(2_000_000_000)));
+        for wrong in ["", "64", "MiB", "-1MiB", "1.2.3MiB", "1TiBs", "1 mib"] {
+            assert!(size(wrong).is_err_and(|why| why.contains("`512MiB`")), "{wrong}");
+        }
     }
 
     #[test]

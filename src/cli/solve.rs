@@ -18,7 +18,8 @@ pub(super) fn solve(args: &SolveArgs, out: &Out) -> Result<Exit, Fault> {
     let text = read(args)?;
     let started = Instant::now();
     let stop = || args.time_limit.is_some_and(|limit| started.elapsed() >= limit);
-    let limits = Limits { stop: Some(&stop), ..Limits::default() };
+    let memory_bytes_max = args.memory_limit.unwrap_or(Limits::default().memory_bytes_max);
+    let limits = Limits { stop: Some(&stop), memory_bytes_max };
     let mut result =
         solve_problem(&text, limits).map_err(|error| Fault::wrong(format!("`{}`: {error}", args.problem.display())))?;
     result.ms = Some((started.elapsed().as_secs_f64() * 1e6).round() / 1e3);
@@ -50,8 +51,11 @@ fn show(result: &SolveResult, out: &Out) {
     let figures = format!("{} states looked at, {:.3} ms", result.expanded, result.ms.unwrap_or_default());
     if !result.solved {
         let verdict = match result.exhausted {
-            Some(false) => "a limit was reached before a plan was found or excluded",
-            _ => "there is no plan",
+            Some(false) => {
+                let limit = if result.limit == Some("memory") { "memory" } else { "time" };
+                format!("the limit of {limit} was reached before a plan was found or excluded")
+            }
+            _ => "there is no plan".to_owned(),
         };
         out.line(format!("{}  {}", out.paint(RED, verdict), out.paint(DIM, figures)));
         return;

@@ -13,7 +13,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::domain::{Action, Compiled, Domain, DomainError, Effect, FactId, Goal};
-use super::plan::{Limit, Outcome};
+use super::plan::{Limit, Outcome, Reached};
 use super::problem::{Limits, Problem};
 use super::search::plan;
 use super::state::{State, Truth};
@@ -349,6 +349,7 @@ fn simulate(mut problem: Problem, hybrid: bool) -> SolveResult {
     let domain = problem.domain.domain();
     let (mut taken, mut expanded): (Vec<usize>, u64) = (Vec::new(), 0);
     let mut seen: HashSet<State> = HashSet::new();
+    let bytes_each = size_of::<State>() + problem.start.len().div_ceil(64) * 16 + size_of::<usize>();
     let finish = |taken: &[usize], goal: Option<usize>, expanded, rest: Option<super::plan::Plan>| {
         let all = taken.iter().copied().chain(rest.iter().flat_map(|plan| plan.actions()));
         let all: Vec<usize> = all.collect();
@@ -372,14 +373,18 @@ fn simulate(mut problem: Problem, hybrid: bool) -> SolveResult {
             match plan(&here) {
                 Outcome::Plan(plan) => return finish(&taken, Some(plan.goal), expanded + plan.expanded, Some(plan)),
                 Outcome::Unsolvable(proof) => expanded += proof.expanded,
-                Outcome::LimitReached(reached) => return answer(&here, Outcome::LimitReached(reached)),
+                Outcome::LimitReached(reached) => {
+                    let expanded = expanded + reached.expanded;
+                    return answer(&here, Outcome::LimitReached(Reached { expanded, ..reached }));
+                }
             }
         }
         let step = if seen.insert(here.start.clone()) { utility_step(&here) } else { None };
         let stopped = here.limits.stop.is_some_and(|stop| stop());
-        if stopped {
-            let reached = super::plan::Reached { limit: Limit::Time, expanded, best: None };
-            return answer(&here, Outcome::LimitReached(reached));
+        let full = seen.len().saturating_mul(bytes_each) > here.limits.memory_bytes_max;
+        if stopped || full {
+            let limit = if stopped { Limit::Time } else { Limit::Memory };
+            return answer(&here, Outcome::LimitReached(Reached { limit, expanded, best: None }));
         }
         let Some(action) = step else {
             if domain.goals.is_empty() {
@@ -544,6 +549,31 @@ mod tests {
         assert_eq!(plan("utility"), ["a", "b"]);
         assert_eq!(plan("hybrid"), ["c"]);
         assert_eq!(plan("goap"), ["c"]);
+    }
+
+    #[test]
+    fn steps_without_end_come_to_the_limit_of_memory() {
+        // A counter of eight bits under `utility`: 256 states before one comes back.
+        let bits: Vec<String> = (0..8)
+            .map(|bit| {
+                let low = |value| (0..bit).map(|low| format!(r#""b{low}": {value}"#)).collect::<Vec<_>>();
+                let pre = [low(true), vec![format!(r#""b{bit}": false"#)]].concat().join(", ");
+                let effects = [low(false), vec![format!(r#""b{bit}": true"#)]].concat().join(", ");
+                format!(r#"{{"name": "carry{bit}", "pre": {{{pre}}}, "effects": {{{effects}}}}}"#)
+            })
+            .collect();
+        let json = format!(
+            r#"{{"planner": "utility", "actions": [{}], "goals": [{{"name": "g", "pre": {{"never": true}}}}]}}"#,
+            bits.join(", ")
+        );
+        let found = |memory_bytes_max| {
+            let found = solve(&json, Limits { stop: None, memory_bytes_max }).expect("a good problem");
+            (found.exhausted, found.limit, found.expanded)
+        };
+        assert_eq!(found(1 << 20), (Some(true), None, 255));
+        let (exhausted, limit, expanded) = found(4096);
+        assert_eq!((exhausted, limit), (Some(false), Some("memory")));
+        assert!((10..200).contains(&expanded), "{expanded}");
     }
 
     #[test]

@@ -107,11 +107,34 @@ pub fn known_number(scope: &Scope, number: Number, what: &str, of: &str) -> Resu
         Err(error) if error.is_undefined => return Ok(None),
         Err(error) => return Err(format!("the {what} of `{of}`: {error}")),
     };
-    let Some(value) = value.as_f64() else {
+    let Some(value) = value.as_f64().map(as_meant) else {
         return Err(format!("the {what} of `{of}` is `{value}`, expected a number"));
     };
     if what == "cost" && value < 0.0 {
         return Err(format!("the cost of `{of}` is {value}; a cost is not below zero"));
     }
     Ok(Some(value))
+}
+
+/// A computed number without the noise of binary arithmetic: `6 * 0.1` is 0.6, and ties with a 0.6 that was written. Kept
+/// are the 15 digits that every decimal survives with.
+fn as_meant(value: f64) -> f64 {
+    let rounded = format!("{value:.14e}").parse().unwrap_or(value);
+    if rounded.is_finite() { rounded } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::as_meant;
+
+    #[test]
+    fn computed_numbers_are_what_an_author_means() {
+        for (computed, meant) in [(0.1 + 0.2, 0.3), (6.0 * 0.1, 0.6), (1.1 - 1.0, 0.1), (1e-300, 1e-300), (-2.5, -2.5)]
+        {
+            assert_eq!(as_meant(computed), meant);
+        }
+        assert_eq!(as_meant(1.0 / 3.0), 0.333_333_333_333_333);
+        assert_eq!(as_meant(f64::MAX), f64::MAX);
+        assert!(as_meant(f64::INFINITY).is_infinite() && as_meant(f64::NAN).is_nan());
+    }
 }

@@ -121,9 +121,8 @@ fn a_large_problem_is_answered() {
     assert_eq!(document["cost"], 20_000.0);
 }
 
-#[test]
-fn a_time_limit_is_exit_5_and_no_proof() {
-    // A counter in Gray code: 2^22 steps, and no way around them.
+/// A counter in Gray code of 22 bits: 2^22 steps, and no way around them.
+fn counter() -> String {
     let bits = 22;
     let mut actions = Vec::new();
     for bit in 0..bits {
@@ -134,12 +133,25 @@ fn a_time_limit_is_exit_5_and_no_proof() {
         }
     }
     let goal: Vec<String> = (0..bits).map(|bit| format!(r#""b{bit}": {}"#, bit + 1 == bits)).collect();
-    let text = format!(
-        r#"{{"actions": [{}], "goals": [{{"name": "g", "pre": {{{}}}}}]}}"#,
-        actions.join(","),
-        goal.join(", ")
+    format!(r#"{{"actions": [{}], "goals": [{{"name": "g", "pre": {{{}}}}}]}}"#, actions.join(","), goal.join(", "))
+}
+
+#[test]
+fn a_memory_limit_is_exit_5_and_no_proof() {
+    let project = Project::new().file("p.json", counter());
+    let document = project.run(&["solve", "p.json", "--json", "--memory-limit", "256KiB"]).exits(5).json();
+    assert_eq!(
+        (&document["solved"], &document["exhausted"], &document["limit"]),
+        (&json!(false), &json!(false), &json!("memory"))
     );
-    let project = Project::new().file("p.json", text);
+    assert!(document["expanded"].as_u64().is_some_and(|states| states > 100), "{document:#}");
+    let refused = project.run(&["solve", "p.json", "--memory-limit", "lots"]).exits(2);
+    assert!(refused.stderr.contains("expected a size such as"), "{refused}");
+}
+
+#[test]
+fn a_time_limit_is_exit_5_and_no_proof() {
+    let project = Project::new().file("p.json", counter());
     let document = project.run(&["solve", "p.json", "--json", "--time-limit", "50ms"]).exits(5).json();
     assert_eq!(
         (&document["solved"], &document["exhausted"], &document["limit"]),

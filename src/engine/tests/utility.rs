@@ -25,6 +25,7 @@ async fn a_condition_is_asked_when_the_most_worthwhile_action_hangs_on_it() {
         Case::new(ASKED).script(json!([{"when": {"action": "nice"}, "reply": reply}])).run()
     };
     let document = answered(true, 0.9).await;
+    assert!(document.plans.is_empty(), "single steps are no plans: {:?}", document.plans);
     assert_eq!(
         (document.status, ran(&document)),
         (Status::Completed, vec!["asked".into(), "low".into(), "tied".into()])

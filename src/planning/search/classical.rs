@@ -57,7 +57,7 @@ impl Sketch {
 }
 
 /// Numbers that only look random (a linear congruential generator), so that problems stay the same.
-struct Numbers(u64);
+pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
     fn below(&mut self, bound: usize) -> usize {
@@ -65,7 +65,7 @@ impl Numbers {
         ((self.0 >> 33) as usize) % bound
     }
 
-    fn shuffled(&mut self, count: usize) -> Vec<usize> {
+    pub(super) fn shuffled(&mut self, count: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..count).collect();
         (1..count).rev().for_each(|at| order.swap(at, self.below(at + 1)));
         order

@@ -510,3 +510,72 @@ impl<'a, 'p> Reduction<'a, 'p> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::domain::{Action, Domain, Goal};
+    use super::super::super::state::State;
+    use super::*;
+
+    /// `+fact` holds or is made so, `-fact` does not hold or is undone.
+    type Literals<'a> = &'a [&'a str];
+
+    /// Names of the actions that are left of a problem, or `None` when there is proof that no plan exists.
+    fn left(start: &[&str], actions: &[(&str, Literals, Literals)], goal: Literals) -> Option<Vec<String>> {
+        let mut domain = Domain::new();
+        let mut read = |text: &&str| (domain.fact(&text[1..]), text.starts_with('+'));
+        let mut lowered = Vec::new();
+        for (name, pre, effects) in actions {
+            let pre = pre.iter().map(&mut read).collect();
+            let effects = effects.iter().map(&mut read).map(|(fact, value)| (fact, Effect::Makes(value))).collect();
+            lowered.push(Action { pre, effects, cost: 1.0, ..Action::new(*name) });
+        }
+        let goal = Goal { name: "goal".into(), pre: goal.iter().map(&mut read).collect(), value: 0.0 };
+        let given: Vec<FactId> = start.iter().map(|fact| domain.fact(fact)).collect();
+        domain.actions = lowered;
+        domain.goals.push(goal);
+        let compiled = domain.compile().expect("a good domain");
+        let mut state = State::all(compiled.domain().fact_count(), Truth::False);
+        given.iter().for_each(|fact| state.set(*fact, Truth::True));
+        let problem = Problem::new(&compiled, state);
+        let task = Task::new(&problem, 0, &Kept::default())?;
+        Some(task.ops.iter().map(|op| compiled.domain().actions[op.action as usize].name.clone()).collect())
+    }
+
+    #[test]
+    fn an_action_that_loses_for_good_what_the_goal_asks_for_goes() {
+        let burn = ("burn", &["+token"][..], &["+done", "-token"][..]);
+        let keep = ("keep", &["+coal"][..], &["+done"][..]);
+        let goal = &["+done", "+token"];
+        assert_eq!(left(&["token", "coal"], &[burn, keep], goal), Some(vec!["keep".to_owned()]));
+        assert_eq!(left(&["token"], &[burn], goal), None);
+        // What can be had again is not lost for good, and what the goal does not ask for may go.
+        let mint = ("mint", &["+done"][..], &["+token"][..]);
+        assert_eq!(left(&["token"], &[burn, mint], goal), Some(vec!["burn".to_owned(), "mint".to_owned()]));
+        assert_eq!(left(&["token"], &[burn], &["+done"]), Some(vec!["burn".to_owned()]));
+    }
+
+    #[test]
+    fn an_action_whose_only_way_has_used_up_what_it_needs_goes() {
+        let open = ("open", &["+key"][..], &["+inside", "-key"][..]);
+        let lock = ("lock", &["+inside", "+key"][..], &["+safe"][..]);
+        let bolt = ("bolt", &["+inside"][..], &["+safe"][..]);
+        assert_eq!(left(&["key"], &[open, lock], &["+safe"]), None);
+        assert_eq!(left(&["key"], &[open, lock, bolt], &["+safe"]), Some(vec!["open".to_owned(), "bolt".to_owned()]));
+        // A way in that keeps the key leaves the other one possible.
+        let climb = ("climb", &[][..], &["+inside"][..]);
+        assert!(left(&["key"], &[open, lock, climb], &["+safe"]).is_some());
+    }
+
+    #[test]
+    fn facts_of_the_goal_that_undo_each_other_are_a_proof() {
+        let up = ("up", &[][..], &["+up", "-down"][..]);
+        let down = ("down", &[][..], &["+down", "-up"][..]);
+        assert_eq!(left(&["up"], &[up, down], &["+up", "+down"]), None);
+        assert!(left(&["up"], &[up, down], &["+down"]).is_some());
+        // One supplier that leaves the other as it is, or both at the start, and nothing is proved.
+        let also = ("also", &[][..], &["+down"][..]);
+        assert!(left(&["up"], &[up, down, also], &["+up", "+down"]).is_some());
+        assert!(left(&["up", "down"], &[up, down], &["+up", "+down"]).is_some());
+    }
+}

@@ -247,6 +247,56 @@ fn reordering_actions_changes_no_cost() {
     });
 }
 
+/// The same domain with other names, and its actions and facts declared in another order.
+fn shuffled(of: &Domain, start: &State, seed: u64) -> (super::super::domain::Compiled, State) {
+    let mut numbers = super::classical::Numbers(seed);
+    let mut domain = Domain::new();
+    let mut new = vec![FactId(0); of.fact_count()];
+    for old in numbers.shuffled(of.fact_count()) {
+        new[old] = domain.fact(&format!("renamed {}", (old as u64).wrapping_mul(seed | 1)));
+    }
+    let moved = |fact: FactId| new[fact.0 as usize];
+    let pre = |pre: &[(FactId, bool)]| pre.iter().map(|&(fact, value)| (moved(fact), value)).collect();
+    for old in numbers.shuffled(of.actions.len()) {
+        let action = &of.actions[old];
+        domain.actions.push(Action {
+            name: format!("{:x} {old}", seed.rotate_left(old as u32)),
+            pre: pre(&action.pre),
+            effects: action.effects.iter().map(|&(fact, effect)| (moved(fact), effect)).collect(),
+            progress_exempt: action.progress_exempt.iter().map(|&fact| moved(fact)).collect(),
+            ..action.clone()
+        });
+    }
+    domain.goals = of.goals.iter().map(|goal| Goal { pre: pre(&goal.pre), ..goal.clone() }).collect();
+    let mut state = State::all(start.len(), Truth::False);
+    (0..start.len() as u32).map(FactId).for_each(|fact| state.set(moved(fact), start.get(fact)));
+    (domain.compile().expect("a good domain"), state)
+}
+
+#[test]
+fn other_names_and_orders_change_no_cost_and_two_runs_give_one_plan() {
+    let (seed, plans) = (std::cell::Cell::new(1u64), std::cell::Cell::new(0));
+    run(2000, |case| {
+        seed.set(seed.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+        let (compiled, start) = case.compile();
+        let (turned, turned_start) = shuffled(compiled.domain(), &start, seed.get());
+        for goal in 0..case.goals.len() {
+            let account = |compiled, start: &State| {
+                let outcome = plan_goal(&Problem::new(compiled, start.clone()), goal);
+                outcome.plan().map(|plan| (plan.cost.to_bits(), plan.assumed, plan.steps.len()))
+            };
+            let first = account(&compiled, &start);
+            plans.set(plans.get() + usize::from(first.is_some()));
+            prop_assert_eq!(first, account(&turned, &turned_start));
+        }
+        let (again, start_again) = case.compile();
+        let plan = |compiled, start: &State| plan(&Problem::new(compiled, start.clone()));
+        prop_assert_eq!(plan(&compiled, &start), plan(&again, &start_again));
+        Ok(())
+    });
+    assert!(plans.get() > 500, "only {} goals were reached", plans.get());
+}
+
 #[test]
 fn a_limit_is_not_a_proof() {
     // The eight facts must each be undone and redone like a counter, so the search is long.

@@ -453,7 +453,7 @@ fn the_example_answers_from_the_handbook() {
     project.write("agent-run.yaml", declared.replace(server, &format!("[node, {}, .]", file.display())));
     let question = "I rode my new bike 50 km. Can I give it back?";
     let script = "prompts/scripts/handbook-desk.yaml";
-    let run = ["run", "workflows/handbook-desk.yaml", "--json", "--script", script, question];
+    let run = ["run", "workflows/handbook-desk.yaml", "--json", "--no-store", "--script", script, question];
     let document = project.run(&run).exits(0).json();
     assert_eq!(document["output"]["value"]["page"], "returns.md", "{document:#}");
     assert_eq!(document["usage"]["tool_calls"], 2, "{document:#}");

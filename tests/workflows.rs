@@ -77,7 +77,7 @@ fn every_run_ends_as_its_snapshot_says() {
     let project = Project::of_the_repository();
     for Run { name, workflow, script, args } in RUNS {
         let (workflow, script) = (format!("workflows/{workflow}"), format!("prompts/scripts/{script}.yaml"));
-        let mut command = vec!["run", &workflow, "--json", "--script", &script];
+        let mut command = vec!["run", &workflow, "--json", "--no-store", "--script", &script];
         command.extend(*args);
         let output = project.run(&command);
         let mut document = output.json();

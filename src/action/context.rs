@@ -57,6 +57,8 @@ pub enum FailureKind {
     Waiting,
     /// No failure: a tool ended the action so that the process plans again (`replan`).
     Replan,
+    /// The process's journal cannot be kept. The process stops; what was kept stays, and it can be resumed from there.
+    Store,
 }
 
 impl FailureKind {
@@ -78,6 +80,7 @@ impl FailureKind {
             FailureKind::Killed => "killed",
             FailureKind::Waiting => "waiting",
             FailureKind::Replan => "replan",
+            FailureKind::Store => "error",
         }
     }
 }

@@ -78,6 +78,14 @@ pub enum Verb {
     Models(ModelsArgs),
     /// Talk with an agent
     Chat(ChatArgs),
+    /// List the processes that are kept
+    Ps,
+    /// Show everything about a process that is kept
+    Show(ProcessArgs),
+    /// Go on with a process that waits or was interrupted
+    Resume(ResumeArgs),
+    /// End a process
+    Kill(ProcessArgs),
     /// An interactive session: verbs without `agent-run`, history, completion
     Shell(ShellArgs),
     /// Print a completion script for a shell
@@ -176,8 +184,11 @@ pub struct RunArgs {
     #[arg(long)]
     pub dry_run: bool,
     /// Keep nothing of the run
-    #[arg(long)]
+    #[arg(long, conflicts_with = "context")]
     pub no_store: bool,
+    /// Start with what earlier runs of this context kept (`keep: […]`), and keep it for later ones
+    #[arg(long, value_name = "ID")]
+    pub context: Option<String>,
     /// Agree to every confirmation
     #[arg(short, long)]
     pub yes: bool,
@@ -212,6 +223,40 @@ pub struct ShellArgs {
     /// Show the replies that come back
     #[arg(short = 'r', long)]
     pub show_responses: bool,
+}
+
+/// Flags of `show` and `kill`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ProcessArgs {
+    /// The process's id, the beginning of one, or `@last` for the newest
+    #[arg(value_name = "ID")]
+    pub process: String,
+}
+
+/// Flags of `resume`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ResumeArgs {
+    /// The process's id, the beginning of one, or `@last` for the newest
+    #[arg(value_name = "ID")]
+    pub process: String,
+    /// The answer that the process waits for: JSON, `@FILE`, or `-` for standard input
+    #[arg(long, value_name = "JSON|@FILE|-")]
+    pub form: Option<String>,
+    /// Where models answer.
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Show the prompts that are sent
+    #[arg(short = 'p', long)]
+    pub show_prompts: bool,
+    /// Show the replies that come back
+    #[arg(short = 'r', long)]
+    pub show_responses: bool,
+    /// Write events as JSON lines to a file, or `-` for stdout
+    #[arg(long, value_name = "FILE|-")]
+    pub events: Option<PathBuf>,
+    /// Agree to every confirmation
+    #[arg(short, long)]
+    pub yes: bool,
 }
 
 /// Flags of `plan`.

@@ -61,6 +61,17 @@ fn value_of(text: &str, type_name: Option<&str>) -> Result<Value, Fault> {
     }
 }
 
+/// The answer to a form: JSON, `@FILE`, or `-` for standard input.
+pub(super) fn json(text: &str) -> Result<Value, Fault> {
+    if text == "-" || text.starts_with('@') {
+        return value_of(text, None);
+    }
+    serde_json::from_str(text).map_err(|error| {
+        Fault::wrong(format!("the answer is not JSON: {error}"))
+            .help("write it as `--form '{\"field\": …}'`, or `--form @FILE`")
+    })
+}
+
 fn parse(text: &str, what: &str, type_name: Option<&str>) -> Result<Value, Fault> {
     serde_json::from_str(text).map_err(|error| {
         let fault = Fault::wrong(format!("{what} is not JSON: {error}"));

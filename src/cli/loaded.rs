@@ -1,6 +1,6 @@
 //! From a target on the command line to an engine: locate, compile, show what is wrong.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -23,6 +23,8 @@ pub(super) struct Loaded {
     pub(super) engine: Engine,
     /// The agent that the command line means.
     pub(super) agent: Arc<Agent>,
+    /// The project's root.
+    pub(super) root: PathBuf,
 }
 
 /// What loading gave: an agent, or findings that have been shown.
@@ -44,6 +46,18 @@ pub(super) fn load(
     let located = locate(target, global)?;
     let entry = entry(&located);
     load_entry(&located.root, entry, no_agent(&located), clock, person, out)
+}
+
+/// Compiles a file of the project at `root`, given relative to it.
+pub(super) fn load_file(
+    root: &Path,
+    file: &str,
+    clock: Clock,
+    person: Option<Arc<dyn Person>>,
+    out: &Out,
+) -> Result<Outcome, Fault> {
+    let located = Located { root: root.to_owned(), target: Target::File(file.into()) };
+    load_entry(root, entry(&located), no_agent(&located), clock, person, out)
 }
 
 /// Compiles an entry of the project at `root`; the agent is the program's first, and `no_agent` is said without one.
@@ -76,7 +90,7 @@ pub(super) fn load_entry(
         None => Engine::new(program, world),
     };
     let agent = engine.agent(None).map_err(|_| no_agent)?;
-    Ok(Outcome::Ready(Box::new(Loaded { engine, agent })))
+    Ok(Outcome::Ready(Box::new(Loaded { engine, agent, root: root.to_owned() })))
 }
 
 fn entry(located: &Located) -> Entry {
@@ -175,7 +189,7 @@ fn planner(word: &str) -> Result<PlannerKind, Fault> {
 }
 
 /// Reads a script of cli.md 6 in YAML, TOML or JSON.
-fn script(path: &Path) -> Result<Script, Fault> {
+pub(super) fn script(path: &Path) -> Result<Script, Fault> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Fault::wrong(format!("the script `{name}` cannot be read: {error}")))?;

@@ -15,6 +15,8 @@ mod domain;
 mod explain;
 mod graph;
 mod input;
+mod keep;
+mod kill;
 mod loaded;
 mod models;
 mod observe;
@@ -22,11 +24,14 @@ mod output;
 mod person;
 mod plan;
 mod project;
+mod ps;
 mod record;
 mod render;
+mod resume;
 mod run;
 mod schema;
 mod shell;
+mod show;
 mod solve;
 mod terminal;
 mod test;
@@ -154,6 +159,10 @@ fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Fault> {
         Verb::Solve(args) => solve::solve(&args, out),
         Verb::Schema(args) => schema::schema(&args, out),
         Verb::Chat(args) => chat::chat(&args, global, out),
+        Verb::Ps => ps::ps(global, out),
+        Verb::Show(args) => show::show(&args, global, out),
+        Verb::Resume(args) => resume::resume(&args, global, out),
+        Verb::Kill(args) => kill::kill(&args, global, out),
         Verb::Shell(args) => shell::shell(&args, global, out),
         Verb::Graph(args) => graph::graph(&args, global, out),
         Verb::Tools(args) => tools::tools(&args, global, out),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::engine::{Engine, Input, LimitOptions, MissingInput, Person, RunOptions, StartError};
+use crate::process::document::Waiting;
 use crate::process::{Document, Kill, Process, Status};
 use crate::program::Agent;
 
@@ -16,7 +17,7 @@ use super::loaded::{Clock, Loaded, Outcome, options};
 use super::observe::{Show, Watcher};
 use super::output::{BOLD, DIM, RED};
 use super::terminal::{Checklist, dollars, time};
-use super::{Exit, Fault, Out, person, record};
+use super::{Exit, Fault, Out, keep, person, record};
 
 /// Runs an agent, shows its steps, and prints its result last.
 pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
@@ -31,10 +32,15 @@ pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fa
     let clock = Clock::of(args.model.now.as_deref(), args.model.script().is_some())?;
     let words = Words::of(args.target.as_deref(), args.open, &args.input)?;
     let mut options = run_options(args, kill.clone(), out)?;
-    let loaded = match load_or_choose(&words, args.open, clock, asked, &mut options, global, out)? {
+    let mut loaded = match load_or_choose(&words, args.open, clock, asked, &mut options, global, out)? {
         Outcome::Ready(loaded) => loaded,
         Outcome::Ended(exit) => return Ok(exit),
     };
+    if !args.no_store {
+        loaded.engine = loaded.engine.with_store(keep::open(&loaded.root)?);
+    }
+    options.target.clone_from(&loaded.agent.file);
+    options.context.clone_from(&args.context);
     let show = Show { prompts: args.show_prompts, responses: args.show_responses };
     let lines = args.events.as_deref().map(event_lines).transpose()?;
     options.observer = Some(Watcher::new(*out, show, list.clone(), lines).observer());
@@ -49,7 +55,37 @@ pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fa
         recording.write(&document.agent, out)?;
     }
     report(&document, events_on_stdout, out);
+    if let (Some(waiting), false) = (&document.waiting, out.json) {
+        match args.no_store {
+            true => out.note("nothing of the run was kept (`--no-store`), so it cannot be resumed"),
+            false => out.note(resume_hint(&document.process, waiting, args.model.script())),
+        }
+    }
     Ok(exit(document.status))
+}
+
+/// How a process that waits is resumed: a line to copy, with an answer of the form.
+pub(super) fn resume_hint(process: &str, waiting: &Waiting, script: Option<&Path>) -> String {
+    let script = script.map(|script| format!(" --script {}", script.display())).unwrap_or_default();
+    format!("agent-run resume {process} --form '{}'{script}", example(&waiting.form))
+}
+
+/// An answer that shows what a form asks for.
+fn example(form: &Value) -> Value {
+    if let Some(first) = form["enum"].as_array().and_then(|values| values.first()) {
+        return first.clone();
+    }
+    let kind = form["type"].as_str().or_else(|| form["type"].as_array()?.first()?.as_str());
+    match kind {
+        Some("object") => {
+            let fields = form["properties"].as_object().into_iter().flatten();
+            Value::Object(fields.map(|(name, field)| (name.clone(), example(field))).collect())
+        }
+        Some("array") => Value::Array(vec![example(&form["items"])]),
+        Some("boolean") => Value::Bool(true),
+        Some("integer" | "number") => form.get("minimum").cloned().unwrap_or(Value::from(1)),
+        _ => Value::from("…"),
+    }
 }
 
 fn run_options(args: &RunArgs, kill: Kill, out: &Out) -> Result<RunOptions, Fault> {
@@ -108,7 +144,12 @@ fn asked_input(agent: &Agent, name: &str, type_name: &str, out: &Out) -> Result<
 }
 
 /// Runs the process to its end.
-fn block_on(process: &mut Process, engine: &Engine, kill: &Kill, list: &Arc<Checklist>) -> Result<(), Fault> {
+pub(super) fn block_on(
+    process: &mut Process,
+    engine: &Engine,
+    kill: &Kill,
+    list: &Arc<Checklist>,
+) -> Result<(), Fault> {
     let runtime = runtime()?;
     // Dropped when the run has ended: the next Ctrl-C is not this run's.
     let _heard = hear_interrupts(kill.clone(), list.clone());
@@ -154,7 +195,7 @@ fn hear_interrupts(kill: Kill, list: Arc<Checklist>) -> Option<tokio::sync::ones
     Some(end)
 }
 
-fn event_lines(path: &Path) -> Result<Box<dyn Write + Send>, Fault> {
+pub(super) fn event_lines(path: &Path) -> Result<Box<dyn Write + Send>, Fault> {
     if path == Path::new("-") {
         return Ok(Box::new(std::io::stdout()));
     }
@@ -174,7 +215,7 @@ pub(super) fn exit(status: Status) -> Exit {
     }
 }
 
-fn report(document: &Document, events_on_stdout: bool, out: &Out) {
+pub(super) fn report(document: &Document, events_on_stdout: bool, out: &Out) {
     if out.json {
         out.document(document);
         return;
@@ -186,6 +227,9 @@ fn report(document: &Document, events_on_stdout: bool, out: &Out) {
         // Why it failed is shown even when quiet: it is all the result there is.
         let text = format!("{} {}", out.paint_err(RED, format!("{}{action}:", failure.kind)), failure.message);
         Out { quiet: false, ..*out }.note(text);
+    }
+    if let Some(waiting) = &document.waiting {
+        out.note(format!("{} {}", out.paint_err(BOLD, format!("{} asks:", waiting.action)), waiting.prompt));
     }
     if let (Some(output), false) = (&document.output, events_on_stdout) {
         out.line(result_text(&output.value));
@@ -212,7 +256,7 @@ fn summary(document: &Document, out: &Out) -> String {
 
 /// A result for people: text as it is, an object with one text as that text, anything else as YAML, which keeps the
 /// lines of long texts.
-fn result_text(value: &Value) -> String {
+pub(super) fn result_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Object(fields) => match fields.values().collect::<Vec<_>>().as_slice() {
@@ -229,10 +273,10 @@ fn yaml(value: &Value) -> String {
 }
 
 /// The person at the terminal.
-struct AtTerminal {
-    list: Arc<Checklist>,
-    kill: Kill,
-    out: Out,
+pub(super) struct AtTerminal {
+    pub(super) list: Arc<Checklist>,
+    pub(super) kill: Kill,
+    pub(super) out: Out,
 }
 
 impl Person for AtTerminal {

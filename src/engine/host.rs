@@ -12,6 +12,7 @@ use crate::action::{Failure, FailureKind};
 use crate::llm::{Catalog, Cooldowns, Llm, MemoryResponseCache, ProviderConfig, ResponseCache, Script};
 use crate::process::{AgentIndex, Host, RunSettings};
 use crate::program::{Agent, MissingEnv, Program};
+use crate::store::Store;
 use crate::tool::Tool;
 use crate::tool::mcp::Progress;
 use crate::world::World;
@@ -41,6 +42,8 @@ pub(super) struct Inner {
     asking: tokio::sync::Mutex<()>,
     /// What was told of once.
     told: Mutex<BTreeSet<&'static str>>,
+    /// Where processes are kept.
+    pub(super) store: OnceLock<Arc<dyn Store>>,
 }
 
 impl Inner {
@@ -50,8 +53,21 @@ impl Inner {
         let servers = Servers::new(program.clone(), root);
         let (providers, granted, asking) = (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
         let (responses, cooldowns) = (Arc::new(MemoryResponseCache::default()), Cooldowns::default());
-        let told = Mutex::default();
-        Inner { program, world, person, indexes, providers, responses, cooldowns, granted, servers, asking, told }
+        let (told, store) = (Mutex::default(), OnceLock::new());
+        Inner {
+            program,
+            world,
+            person,
+            indexes,
+            providers,
+            responses,
+            cooldowns,
+            granted,
+            servers,
+            asking,
+            told,
+            store,
+        }
     }
 
     /// The tables of an agent of the program.
@@ -138,6 +154,16 @@ impl Host for Inner {
         on_progress: &'a (dyn Fn(Progress) + Send + Sync),
     ) -> BoxFuture<'a, Result<Value, Failure>> {
         Box::pin(self.servers.call(call, on_progress))
+    }
+
+    fn new_id(&self) -> Result<String, Failure> {
+        match self.store.get() {
+            Some(store) if self.world.numbers_ids() => match store.next_number() {
+                Ok(number) => Ok(format!("P{number}")),
+                Err(error) => Err(Failure::new(FailureKind::Store, error.to_string())),
+            },
+            _ => Ok(self.world.new_id()),
+        }
     }
 
     fn permit(&self, permission: &str, subject: &str, run: &RunSettings) -> Result<(), Failure> {

@@ -100,7 +100,7 @@ fn typed(agent: &Agent, name: &str, value: Value) -> Result<Vec<Given>, StartErr
     values.into_iter().map(one).collect()
 }
 
-fn validate(agent: &Agent, id: TypeId, value: Value) -> Result<Valid, Vec<Violation>> {
+pub(super) fn validate(agent: &Agent, id: TypeId, value: Value) -> Result<Valid, Vec<Violation>> {
     agent.validators.validate_with(&Shape::named(id), value, agent, Tags::Inferred)
 }
 

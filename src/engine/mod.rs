@@ -6,6 +6,7 @@
 mod grant;
 mod host;
 mod inputs;
+mod keep;
 mod plan;
 mod rank;
 mod render;
@@ -24,11 +25,13 @@ use crate::action::Failure;
 pub use crate::action::context::{Question, QuestionKind};
 use crate::decl::workflow::PlannerKind;
 use crate::llm::{Llm, Options as LlmSettings, Script, Scripted};
-use crate::process::{AgentIndex, Core, Kill, Ledger, Observer, Process, RunSettings, Stubs, WrapLlm, run};
+use crate::process::journal::Spent;
+use crate::process::{AgentIndex, Core, Host, Kill, Observer, Process, RunSettings, Stubs, WrapLlm, run};
 use crate::program::{Agent, Limits, Program};
 use crate::world::World;
 
 pub use inputs::{Input, MissingInput};
+pub use keep::{ResumeError, end_stored};
 pub use plan::{
     AlternativeDocument, CandidateDocument, GoalDocument, MissingDocument, Need, PlanDocument, PlanOptions,
     StepDocument,
@@ -93,6 +96,10 @@ pub struct RunOptions {
     pub observer: Option<Observer>,
     /// Ends the process.
     pub kill: Kill,
+    /// What was asked to be run, relative to the project; kept with the process, so that it can be resumed.
+    pub target: String,
+    /// The context whose objects the process starts with and leaves behind.
+    pub context: Option<String>,
 }
 
 /// Limits of a run; what is `None` is the agent's.
@@ -193,6 +200,10 @@ impl Engine {
         }
         let given = inputs::given(&agent, inputs, self.inner.world.as_ref())?;
         inputs::refuse_missing(&agent, &given)?;
+        let given = match &options.context {
+            Some(context) => [self.context_objects(&agent, context)?, given].concat(),
+            None => given,
+        };
         self.process(&agent, given, options)
     }
 
@@ -218,10 +229,21 @@ impl Engine {
         };
         let start = run::Start { given, goal: options.goal.clone(), returns, planner: options.planner };
         let core = self.core(agent, options)?;
+        self.registered(agent, &core);
         Process::new(core, start).map_err(|failure: Failure| StartError::BadOption(failure.message))
     }
 
     fn core(&self, agent: &Arc<Agent>, options: RunOptions) -> Result<Core, StartError> {
+        self.core_of(agent, options, None)
+    }
+
+    /// The core of a new process, or of one that was left: its id, and what it has used.
+    fn core_of(
+        &self,
+        agent: &Arc<Agent>,
+        options: RunOptions,
+        left: Option<(String, Spent)>,
+    ) -> Result<Core, StartError> {
         if options.script.is_none() && options.model.is_none() {
             self.check_models(agent, &options.models)?;
         }
@@ -230,6 +252,10 @@ impl Engine {
             false => Arc::new(AgentIndex::with_config(agent, &config_with(agent, &options.config)?)),
         };
         let limits = options.limits.over(agent.limits);
+        let kept = if self.inner.store.get().is_some() { keep::settings(&options) } else { Value::Null };
+        let journal = self.inner.store.get().map(|store| {
+            Arc::new(keep::Keeper::new(store.clone(), &options)) as Arc<dyn crate::process::journal::Journal>
+        });
         let run = RunSettings {
             dry_run: options.dry_run,
             yes: options.yes,
@@ -241,9 +267,18 @@ impl Engine {
             stream: options.stream,
             date_line: !options.no_date_line,
             observer: options.observer,
+            journal,
+            kept,
         };
-        let ledger = Arc::new(Ledger::new(limits, None));
-        Ok(Core::new(self.inner.clone(), agent.clone(), index, Arc::new(run), ledger, options.kill))
+        let (id, spent) = match left {
+            Some((id, spent)) => (id, Some(spent)),
+            None => {
+                let id = Host::new_id(&*self.inner).map_err(|failure| StartError::BadOption(failure.message))?;
+                (id, None)
+            }
+        };
+        let ledger = Arc::new(Engine::ledger(limits, spent));
+        Ok(Core::new(id, self.inner.clone(), agent.clone(), index, Arc::new(run), ledger, options.kill))
     }
 }
 

@@ -58,7 +58,7 @@ impl Performed {
 
 /// Whether a failure ends the process whatever else there is.
 pub(super) fn is_final(failure: &Failure) -> bool {
-    matches!(failure.kind, FailureKind::Killed | FailureKind::Limit)
+    matches!(failure.kind, FailureKind::Killed | FailureKind::Limit | FailureKind::Store)
 }
 
 /// Performs an action on the blackboard as `scope` has it.
@@ -180,8 +180,8 @@ fn lock(log: &Mutex<CallLog>) -> MutexGuard<'_, CallLog> {
 
 /// Whether trying again may help.
 fn may_pass(kind: FailureKind) -> bool {
-    use FailureKind::{Guardrail, Killed, Limit, Permission, Waiting};
-    !matches!(kind, Limit | Killed | Guardrail | Permission | Waiting)
+    use FailureKind::{Guardrail, Killed, Limit, Permission, Store, Waiting};
+    !matches!(kind, Limit | Killed | Guardrail | Permission | Waiting | Store)
 }
 
 /// Performs the body once, under the action's timeout, and validates what it gives.

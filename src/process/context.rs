@@ -22,6 +22,7 @@ use crate::world::World;
 use super::core::Core;
 use super::document::{LlmNote, Status, ToolNote};
 use super::event::What;
+use super::journal::not_kept;
 use super::ledger::Ledger;
 use super::llm_call::{self, At, millis};
 use super::person;
@@ -364,10 +365,20 @@ impl ActionContext {
     }
 
     /// A sub-process of an agent: the one that this step has started before, or a new one.
-    fn sub_process(&self, agent: &str, inputs: Option<Map<String, Value>>, step: &str) -> Result<Process, Failure> {
+    async fn sub_process(
+        &self,
+        agent: &str,
+        inputs: Option<Map<String, Value>>,
+        step: &str,
+    ) -> Result<Process, Failure> {
         if let Some(parked) = self.core.steps.unpark(step) {
             return Ok(*parked);
         }
+        let known = self.core.steps.child(step);
+        let left = match (&known, &self.core.run.journal) {
+            (Some(id), Some(journal)) => journal.left(id).await.map_err(not_kept)?,
+            _ => None,
+        };
         let Some((agent, index)) = self.core.host.agent(agent) else {
             return Err(Failure::new(FailureKind::Error, format!("there is no agent `{agent}`")));
         };
@@ -379,9 +390,24 @@ impl ActionContext {
             let most = self.core.ledger.limits().depth;
             return Err(Failure::new(FailureKind::Limit, format!("the limit of {most} nested processes is reached")));
         }
-        let ledger = Arc::new(Ledger::new(agent.limits, Some(self.core.ledger.clone())));
         let (host, run, kill) = (self.core.host.clone(), self.core.run.clone(), self.core.kill.clone());
-        let core = Core::new(host, agent, index, run, ledger, kill);
+        let limits = agent.limits;
+        let parent = Some(self.core.ledger.clone());
+        if let (Some(id), Some(left)) = (known.clone(), left) {
+            let ledger = Arc::new(Ledger::again(limits, parent, left.spent()));
+            let core = Core::new(id, host, agent, index, run, ledger, kill).inside(&self.core.id, depth);
+            return Process::restore(core, left)
+                .map_err(|why| Failure::new(FailureKind::Store, format!("a sub-process cannot go on: {why}")));
+        }
+        let id = match known {
+            Some(id) => id,
+            None => {
+                let id = host.new_id()?;
+                self.core.start_child(step, &id).await?;
+                id
+            }
+        };
+        let core = Core::new(id, host, agent, index, run, Arc::new(Ledger::new(limits, parent)), kill);
         let core = core.inside(&self.core.id, depth);
         let given = inherited(&self.scope, &core, inputs)?;
         Process::new(core, Start { given, ..Start::default() })
@@ -496,7 +522,7 @@ impl Context for ActionContext {
         let step = self.path.next(&format!("agent:{agent}#"));
         self.core
             .step(&step, &self.log, |_| async {
-                let process = self.sub_process(agent, inputs, &step)?;
+                let process = self.sub_process(agent, inputs, &step).await?;
                 self.run_sub_process(process, &step).await
             })
             .await
@@ -557,7 +583,7 @@ impl Context for ActionContext {
 
     async fn call_server(&self, call: ServerCall) -> Result<Value, Failure> {
         let on_progress = |at: mcp::Progress| {
-            self.core.emit(|| What::ToolProgress {
+            self.core.tell(|| What::ToolProgress {
                 action: self.action.to_string(),
                 tool: call.tool.clone(),
                 progress: at.progress,

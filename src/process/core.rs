@@ -1,6 +1,6 @@
 //! What a process shares with the actions it has under way.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use minijinja::Value as View;
@@ -9,11 +9,14 @@ use serde_json::Value;
 use crate::action::Failure;
 use crate::program::Agent;
 use crate::prompt::map_value;
+use crate::value::TypeId;
 
 use super::context::CallLog;
+use super::document::Status;
 use super::event::{EVENT_VERSION, Event, What};
 use super::host::{Host, RunSettings};
 use super::index::AgentIndex;
+use super::journal::{DoneRecord, Head, Line, Pen, Record, not_kept};
 use super::kill::Kill;
 use super::ledger::Ledger;
 use super::steps::{Done, Steps, is_passing};
@@ -42,6 +45,14 @@ pub struct Core {
     pub view: View,
     /// What the actions in flight have done.
     pub steps: Steps,
+    /// When it was created, RFC 3339.
+    pub started_at: String,
+    /// Its journal.
+    pub(super) pen: Pen,
+    /// Its status and goal, as the journal shows them.
+    pub(super) state: Mutex<(Status, Option<String>)>,
+    /// True while the process is rebuilt: nothing is told or put down.
+    pub(super) is_silent: AtomicBool,
     /// Events so far.
     events: AtomicU64,
 }
@@ -49,6 +60,7 @@ pub struct Core {
 impl Core {
     /// The core of a new process.
     pub fn new(
+        id: String,
         host: Arc<dyn Host>,
         agent: Arc<Agent>,
         index: Arc<AgentIndex>,
@@ -56,11 +68,36 @@ impl Core {
         ledger: Arc<Ledger>,
         kill: Kill,
     ) -> Core {
-        let id = host.world().new_id();
         let named = [("id", id.as_str()), ("agent", agent.name.as_str())];
         let view = map_value(named.map(|(name, value)| (name.to_owned(), View::from(value))));
-        let (steps, events) = (Steps::default(), AtomicU64::new(0));
-        Core { id, parent: None, depth: 0, host, agent, index, run, ledger, kill, view, steps, events }
+        let started_at = host.world().now().to_string();
+        Core {
+            id,
+            parent: None,
+            depth: 0,
+            host,
+            agent,
+            index,
+            run,
+            ledger,
+            kill,
+            view,
+            started_at,
+            steps: Steps::default(),
+            pen: Pen::default(),
+            state: Mutex::new((Status::NotStarted, None)),
+            is_silent: AtomicBool::new(false),
+            events: AtomicU64::new(0),
+        }
+    }
+
+    /// The same core as that of a process that was left, which goes on after so many lines and events.
+    pub(super) fn after(mut self, head: &Head) -> Core {
+        self.started_at.clone_from(&head.started_at);
+        self.pen = Pen::after(head.lines);
+        // Each line is at most one event.
+        self.events = AtomicU64::new(head.lines);
+        self
     }
 
     /// The same core as that of a sub-process, `depth` levels deep.
@@ -83,6 +120,8 @@ impl Core {
         let done = match self.steps.done(path) {
             Some(done) => done,
             None => {
+                // What led here is in the journal before anything is done.
+                self.hand_on().await?;
                 let own: Arc<Mutex<CallLog>> = Arc::default();
                 let result = effect(own.clone()).await;
                 let log = std::mem::take(&mut *own.lock().unwrap_or_else(PoisonError::into_inner));
@@ -102,8 +141,9 @@ impl Core {
     /// # Errors
     /// When that cannot be kept.
     pub(super) async fn complete_step(&self, path: &str, done: Done) -> Result<(), Failure> {
+        self.put(|| Record::Step { path: path.to_owned(), done: DoneRecord::new(&done, |id| self.type_name(id)) });
         self.steps.complete(path, done);
-        Ok(())
+        self.hand_on().await
     }
 
     /// Takes down that a step begins that must not be repeated without a person's word.
@@ -112,12 +152,63 @@ impl Core {
     /// When that cannot be kept.
     pub(super) async fn begin_step(&self, path: &str) -> Result<(), Failure> {
         self.steps.begin(path);
-        Ok(())
+        self.put(|| Record::Begun { path: path.to_owned() });
+        self.hand_on().await
+    }
+
+    /// Takes down which sub-process a step starts; it is kept when this returns.
+    ///
+    /// # Errors
+    /// When that cannot be kept.
+    pub(super) async fn start_child(&self, path: &str, process: &str) -> Result<(), Failure> {
+        self.steps.start_child(path, process);
+        self.put(|| Record::Child { path: path.to_owned(), process: process.to_owned() });
+        self.hand_on().await
+    }
+
+    /// Puts a record into the journal, if there is one; `record` is made only then.
+    pub(super) fn put(&self, record: impl FnOnce() -> Record) {
+        if self.run.journal.is_some() && !self.is_silent.load(Ordering::Relaxed) {
+            self.pen.put(Line::Record(Box::new(record())));
+        }
+    }
+
+    /// Hands on what was put into the journal since; the future says when it is durable.
+    pub(super) fn hand_on(&self) -> impl Future<Output = Result<(), Failure>> + use<> {
+        let kept = self.run.journal.as_ref().and_then(|journal| self.pen.hand_on(journal, |lines| self.head(lines)));
+        async move {
+            match kept {
+                Some(kept) => kept.await.map_err(not_kept),
+                None => Ok(()),
+            }
+        }
+    }
+
+    /// What is known of the process without its journal.
+    fn head(&self, lines: u64) -> Head {
+        let (status, goal) = self.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Head {
+            process: self.id.clone(),
+            parent: self.parent.clone(),
+            agent: self.agent.name.clone(),
+            status,
+            goal,
+            started_at: self.started_at.clone(),
+            updated_at: self.host.world().now().to_string(),
+            spent: self.ledger.spent(),
+            lines,
+        }
+    }
+
+    /// The name of a type of the agent.
+    pub(super) fn type_name(&self, id: TypeId) -> String {
+        self.agent.types.name(id).to_owned()
     }
 
     /// Takes down that a step that was begun has done nothing yet: it waits for a person.
     pub(super) fn withdraw_step(&self, path: &str) {
         self.steps.withdraw(path);
+        self.put(|| Record::Withdrawn { path: path.to_owned() });
     }
 
     /// Whether someone hears of what happens.
@@ -125,16 +216,35 @@ impl Core {
         self.run.observer.is_some()
     }
 
-    /// Tells the observer, if there is one; `what` is made only then.
+    /// Tells the observer and the journal, if there are such; `what` is made only then.
     pub fn emit(&self, what: impl FnOnce() -> What) {
-        let Some(observer) = &self.run.observer else { return };
-        let event = Event {
+        let keeps = self.run.journal.is_some();
+        if (!keeps && self.run.observer.is_none()) || self.is_silent.load(Ordering::Relaxed) {
+            return;
+        }
+        let event = self.event(what());
+        if let Some(observer) = &self.run.observer {
+            observer(&event);
+        }
+        if keeps {
+            self.pen.put(Line::Event(Box::new(event)));
+        }
+    }
+
+    /// Tells the observer alone, if there is one, of something that the journal leaves out.
+    pub fn tell(&self, what: impl FnOnce() -> What) {
+        if let Some(observer) = &self.run.observer {
+            observer(&self.event(what()));
+        }
+    }
+
+    fn event(&self, what: What) -> Event {
+        Event {
             v: EVENT_VERSION,
             seq: self.events.fetch_add(1, Ordering::Relaxed) + 1,
             at: self.host.world().now().to_string(),
             process: self.id.clone(),
-            what: what(),
-        };
-        observer(&event);
+            what,
+        }
     }
 }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::document::Typed;
+
 /// The version of the JSON form; it grows when a reader of the older form could be misled.
 pub const EVENT_VERSION: u32 = 1;
 
@@ -277,6 +279,15 @@ pub enum What {
         /// The goal that was reached.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         goal: Option<String>,
+        /// The result.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        output: Option<Typed>,
+        /// The action that failed.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        action: Option<String>,
+        /// A kind of failure of cli.md 2.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        kind: Option<String>,
         /// What went wrong.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         message: Option<String>,

@@ -17,6 +17,7 @@ use crate::world::World;
 
 use super::event::Event;
 use super::index::AgentIndex;
+use super::journal::Journal;
 
 /// The program around a process.
 pub trait Host: Send + Sync {
@@ -63,6 +64,14 @@ pub trait Host: Send + Sync {
     ) -> BoxFuture<'a, Result<Value, Failure>> {
         let message = format!("there is no MCP server `{}`", call.server);
         Box::pin(async move { Err(Failure::new(FailureKind::Tool, message)) })
+    }
+
+    /// An id for a process that was never given before.
+    ///
+    /// # Errors
+    /// A failure of kind `store` when ids are numbers of a store that cannot be used.
+    fn new_id(&self) -> Result<String, Failure> {
+        Ok(self.world().new_id())
     }
 
     /// Refuses unless `permission` is granted for `subject` (runtime.md 8); may ask a person.
@@ -123,6 +132,10 @@ pub struct RunSettings {
     pub date_line: bool,
     /// Hears of everything that happens.
     pub observer: Option<Observer>,
+    /// Keeps the journals of the process and its sub-processes.
+    pub journal: Option<Arc<dyn Journal>>,
+    /// What the program around the process needs to resume it, in its own words; kept with the process.
+    pub kept: Value,
 }
 
 impl fmt::Debug for RunSettings {

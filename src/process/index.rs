@@ -1,9 +1,12 @@
 //! What every process of one agent looks up again and again, computed once.
 
+use std::sync::OnceLock;
+
 use indexmap::IndexMap;
 use minijinja::Value;
 use serde_json::{Map, Value as Json};
 
+use crate::planning::FactId;
 use crate::program::Agent;
 use crate::prompt::{from_json, list_value, map_value};
 use crate::value::{TypeId, snake_case};
@@ -21,6 +24,8 @@ pub struct AgentIndex {
     actions: IndexMap<String, usize>,
     /// `config`, as templates see it.
     config: Value,
+    /// Names that the order of actions, operators, facts, types and goals can be told from.
+    shape: OnceLock<String>,
     /// Whether a cost or value of an action is an expr, so that a planning round has to compute it.
     pub(super) has_number_exprs: bool,
 }
@@ -44,6 +49,7 @@ impl AgentIndex {
             conditions: agent.conditions.iter().enumerate().map(|(at, of)| (of.name.clone(), at)).collect(),
             actions: agent.actions.iter().enumerate().map(|(at, action)| (action.name.clone(), at)).collect(),
             config: map_value(config),
+            shape: OnceLock::new(),
             has_number_exprs: agent.actions.iter().any(|action| is_expr(&action.cost) || is_expr(&action.value))
                 || agent.goals.iter().any(|goal| is_expr(&goal.value)),
         }
@@ -71,6 +77,27 @@ impl AgentIndex {
         self.actions.get(name).copied()
     }
 
+    /// A digest of what the numbers of actions, operators, facts, types and goals mean: equal for two versions of an
+    /// agent in which they mean the same.
+    pub(super) fn shape_of(&self, agent: &Agent) -> &str {
+        self.shape.get_or_init(|| {
+            let domain = agent.domain.domain();
+            let actions = agent.operators.iter().filter_map(|at| agent.actions.get(*at)).map(|of| of.name.as_str());
+            let facts = (0..agent.facts.len()).map(|at| domain.fact_name(FactId(at as u32)));
+            let goals = agent.goals.iter().map(|goal| goal.name.as_str());
+            let names = actions.chain(agent.types.names()).chain(goals);
+            let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+            let mut feed = |text: &str| {
+                for byte in text.bytes().chain([0]) {
+                    hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+                }
+            };
+            names.for_each(&mut feed);
+            facts.for_each(feed);
+            format!("{hash:016x}")
+        })
+    }
+
     pub(super) fn config(&self) -> &Value {
         &self.config
     }
@@ -91,6 +118,7 @@ pub(super) fn of_types(types: &crate::value::Types) -> std::sync::Arc<AgentIndex
         conditions: IndexMap::new(),
         actions: IndexMap::new(),
         config: Value::UNDEFINED,
+        shape: OnceLock::new(),
         has_number_exprs: false,
     })
 }

@@ -3,14 +3,18 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::action::{Failure, FailureKind, lasting};
 use crate::llm::Usage;
 use crate::program::Limits;
 
+use super::journal::Spent;
+
 /// What was used so far, sub-processes included.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Used {
     /// Actions that were begun.
     pub actions: u64,
@@ -33,7 +37,11 @@ pub struct Used {
 pub struct Ledger {
     limits: Limits,
     started: Mutex<Instant>,
+    /// Time at work before the account was opened again.
+    time_before: Duration,
     used: Mutex<Used>,
+    /// What the process itself has used, its sub-processes left out.
+    own: Mutex<Used>,
     /// What was used up before the message at hand; limits count from there.
     before: Mutex<Used>,
     parent: Option<Arc<Ledger>>,
@@ -51,7 +59,20 @@ pub enum Next {
 impl Ledger {
     /// Opens an account.
     pub fn new(limits: Limits, parent: Option<Arc<Ledger>>) -> Ledger {
-        Ledger { limits, started: Mutex::new(Instant::now()), used: Mutex::default(), before: Mutex::default(), parent }
+        Ledger::again(limits, parent, Spent::default())
+    }
+
+    /// Opens the account of a process again that was left. What its parent's account says stays as it is: it says this
+    /// already.
+    pub fn again(limits: Limits, parent: Option<Arc<Ledger>>, spent: Spent) -> Ledger {
+        let (used, own) = (Mutex::new(spent.total), Mutex::new(spent.own));
+        let (started, before) = (Mutex::new(Instant::now()), Mutex::default());
+        Ledger { limits, started, time_before: spent.time, used, own, before, parent }
+    }
+
+    /// What was used so far, in all its parts.
+    pub fn spent(&self) -> Spent {
+        Spent { own: *locked(&self.own), total: self.used(), time: self.elapsed() }
     }
 
     /// The limits.
@@ -71,7 +92,7 @@ impl Ledger {
 
     /// Time since the account was opened, or since the message at hand came.
     pub fn elapsed(&self) -> std::time::Duration {
-        self.begun().elapsed()
+        self.time_before.saturating_add(self.begun().elapsed())
     }
 
     /// Refuses what is next when a limit of the process, or of one it belongs to, is reached.
@@ -127,7 +148,7 @@ impl Ledger {
         let mut next = Some(self);
         while let Some(ledger) = next {
             if let Some(most) = ledger.limits.time
-                && let Some(end) = ledger.begun().checked_add(most)
+                && let Some(end) = ledger.begun().checked_add(most.saturating_sub(ledger.time_before))
                 && nearest.is_none_or(|(before, _)| end < before)
             {
                 nearest = Some((end, most));
@@ -189,14 +210,35 @@ impl Ledger {
     }
 
     fn each(&self, change: &dyn Fn(&mut Used)) {
+        change(&mut locked(&self.own));
+        self.each_total(change);
+    }
+
+    fn each_total(&self, change: &dyn Fn(&mut Used)) {
         change(&mut self.lock());
         if let Some(parent) = &self.parent {
-            parent.each(change);
+            parent.each_total(change);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Used> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.used)
+    }
+}
+
+fn locked(used: &Mutex<Used>) -> MutexGuard<'_, Used> {
+    used.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl std::ops::AddAssign for Used {
+    fn add_assign(&mut self, other: Used) {
+        self.actions += other.actions;
+        self.replans += other.replans;
+        self.llm_calls += other.llm_calls;
+        self.tool_calls += other.tool_calls;
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cost_usd += other.cost_usd;
     }
 }
 

@@ -425,7 +425,7 @@ async fn called(
         Some(retries) => RetryPolicy::default().with_retries(retries),
         None => RetryPolicy::default(),
     };
-    core.emit(|| What::LlmRequest {
+    core.tell(|| What::LlmRequest {
         action: request.name.clone(),
         model: request.full_model(),
         call: u32::try_from(request.turn).unwrap_or(u32::MAX),
@@ -515,7 +515,7 @@ impl DeltaSink for Deltas<'_> {
                 What::LlmToolDelta { action, call: *index, tool: String::new(), arguments: fragment.clone() }
             }
         };
-        self.core.emit(|| what);
+        self.core.tell(|| what);
         match delta {
             Delta::Text(text) => self.elements(&text),
             Delta::Restart => self.restart(),

@@ -135,6 +135,7 @@ impl Process {
     fn fail_action(&mut self, index: usize, action: &Action, failure: Failure) {
         match failure.kind {
             FailureKind::Killed => return self.finish(Status::Killed, Some((Some(action.name.clone()), failure))),
+            FailureKind::Store => return self.finish(Status::Failed, Some((Some(action.name.clone()), failure))),
             FailureKind::Limit => return self.finish(Status::Terminated, Some((Some(action.name.clone()), failure))),
             _ => {}
         }
@@ -210,11 +211,15 @@ impl Process {
         if self.has_ended() {
             return;
         }
-        self.status = status;
         self.failure = failure;
+        self.set_status(status);
+        self.put_ended();
         self.core().emit(|| What::Finished {
             status: status.word().to_owned(),
             goal: self.goal.and_then(|goal| self.goals.get(goal)).map(|goal| goal.name.clone()),
+            output: self.result.clone(),
+            action: self.failure.as_ref().and_then(|(action, _)| action.clone()),
+            kind: self.failure.as_ref().map(|(_, failure)| failure.kind.word().to_owned()),
             message: self.failure.as_ref().map(|(_, failure)| failure.message.clone()),
         });
     }

@@ -1,6 +1,6 @@
 //! The process itself: its state, and the loop.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use futures::future::join_all;
 use serde_json::Value;
@@ -9,6 +9,7 @@ use crate::action::{Failure, FailureKind};
 use crate::decl::workflow::PlannerKind;
 use crate::planning::{self, FactId, Plan, State, Supplier};
 use crate::program::{Goal, Number};
+use crate::prompt::Truth;
 use crate::value::{Output, OutputKind, TypeId};
 
 use super::act::{Flight, Performed, is_final, perform};
@@ -19,6 +20,7 @@ use super::core::Core;
 use super::decide::{Decision, Disappointment, Seen};
 use super::document::{BoardEntry, Document, FailureNote, HistoryEntry, Status, Typed, UsageTotals, Waiting};
 use super::event::What;
+use super::journal::{Created, ObjectRecord, RECORD_VERSION, Record};
 use super::ledger::Next;
 use super::scope::{Marks, Scope};
 use super::steps::{Path, Pending};
@@ -81,7 +83,7 @@ pub struct Process {
     /// The `on_stuck` actions that were tried.
     pub(super) tried_when_stuck: Vec<usize>,
     /// The first plan, and each that differs from the rest of the one before.
-    plans: Vec<Vec<String>>,
+    pub(super) plans: Vec<Vec<String>>,
     /// What is left of the plan in force, as operators.
     pub(super) rest: Vec<usize>,
     /// The plan whose first step was performed last, and the facts that it was made for.
@@ -147,6 +149,25 @@ impl Process {
             core,
         };
         process.choose_goals(start.goal.as_deref(), start.returns)?;
+        let (goal, returns) = (start.goal.clone(), start.returns.map(|id| process.core.type_name(id)));
+        process.core.put(|| {
+            let object = |given: &Given| ObjectRecord {
+                r#type: Some(process.core.type_name(given.type_id)),
+                name: given.name.clone(),
+                value: given.value.clone(),
+            };
+            Record::Created(Created {
+                v: RECORD_VERSION,
+                agent: agent.name.clone(),
+                shape: process.core.index.shape_of(&agent).to_owned(),
+                depth: process.core.depth,
+                goal,
+                returns,
+                planner: start.planner.map(|planner| planner.word().to_owned()),
+                given: start.given.iter().map(object).collect(),
+                settings: if process.core.parent.is_none() { process.core.run.kept.clone() } else { Value::Null },
+            })
+        });
         let created = || What::ProcessCreated { agent: agent.name.clone(), parent: process.core.parent.clone() };
         process.core.emit(created);
         for given in start.given {
@@ -212,12 +233,19 @@ impl Process {
         while !self.has_ended() {
             self.tick().await;
         }
+        if let Err(failure) = self.core.hand_on().await
+            && self.status != Status::Failed
+        {
+            // The end, or the question, was not kept: whoever resumes the process comes to it again.
+            (self.status, self.pending) = (Status::Failed, None);
+            self.failure = Some((None, failure));
+        }
         self.status
     }
 
     /// One round: observe, stop if a goal holds or a limit is reached, plan, act.
     pub async fn tick(&mut self) {
-        self.status = Status::Running;
+        self.set_status(Status::Running);
         if !self.in_flight.is_empty() {
             let scope = self.scope();
             return self.perform_in_flight(scope).await;
@@ -268,6 +296,7 @@ impl Process {
     /// Performs the operators side by side and records them in the order of the plan.
     async fn act(&mut self, seen: Seen, operators: Vec<usize>, plan: Option<Plan>) {
         let scope = seen.scope;
+        let plans_before = self.plans.len();
         if let Some(plan) = plan {
             self.follow(seen.facts.state, plan, &operators);
         }
@@ -276,6 +305,8 @@ impl Process {
         for action in actions {
             self.start_action(action);
         }
+        let plan = (self.plans.len() > plans_before).then(|| self.plans.last().cloned()).flatten();
+        self.put_started(plan);
         self.perform_in_flight(scope).await;
     }
 
@@ -304,6 +335,7 @@ impl Process {
         self.in_flight.clear();
         self.core.steps.clear();
         for one in performed.into_iter().filter(|one| !one.waits()) {
+            self.put_performed(&one);
             self.record(one);
         }
     }
@@ -355,10 +387,8 @@ impl Process {
         let name = self.core.agent.conditions.get(condition).map(|of| of.name.clone());
         match answered {
             Ok(Some(answer)) => {
-                Arc::make_mut(&mut self.marks).answers[condition] = Some(answer);
-                self.changes += 1;
-                self.asked[condition] += 1;
-                self.core.steps.clear();
+                self.put_asked(condition, &answer);
+                self.mark_answer(condition, answer);
             }
             Ok(None) => self.give_up(format!("the condition `{}` cannot be asked", name.unwrap_or_default())),
             Err(failure) => {
@@ -370,6 +400,21 @@ impl Process {
                 self.finish(status, Some((name, failure)));
             }
         }
+    }
+
+    /// A condition has an answer.
+    pub(super) fn mark_answer(&mut self, condition: usize, answer: (Vec<Bound>, Truth)) {
+        Arc::make_mut(&mut self.marks).answers[condition] = Some(answer);
+        self.changes += 1;
+        self.asked[condition] += 1;
+        self.core.steps.clear();
+    }
+
+    /// The status from now on, for the journal too.
+    pub(super) fn set_status(&mut self, status: Status) {
+        self.status = status;
+        let goal = self.goal.and_then(|goal| self.goals.get(goal)).map(|goal| goal.name.clone());
+        *self.core.state.lock().unwrap_or_else(PoisonError::into_inner) = (status, goal);
     }
 
     /// What conditions, costs and values see now.

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::action::context::Question;
@@ -75,13 +76,14 @@ pub(super) struct Done {
 }
 
 /// A question to a person that has no answer yet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pending {
     /// The step that the answer completes.
     pub path: String,
     /// The question.
     pub question: Question,
     /// Until when the answer is waited for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub until: Option<jiff::Timestamp>,
 }
 
@@ -101,6 +103,8 @@ struct Inner {
     until: HashMap<String, jiff::Timestamp>,
     /// Sub-processes that wait, by the step that runs them.
     parked: HashMap<String, Box<Process>>,
+    /// Sub-processes that were started, by the step that runs them.
+    children: HashMap<String, String>,
 }
 
 impl Steps {
@@ -117,7 +121,7 @@ impl Steps {
     pub(super) fn has_any(&self, place: &str) -> bool {
         let inner = self.lock();
         let below = |path: &String| path.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'));
-        inner.done.keys().any(below)
+        inner.done.keys().chain(inner.children.keys()).any(below)
     }
 
     /// Takes down what came of a step.
@@ -178,6 +182,21 @@ impl Steps {
         self.lock().parked.remove(path)
     }
 
+    /// Takes down which sub-process a step has started.
+    pub(super) fn start_child(&self, path: &str, id: &str) {
+        self.lock().children.insert(path.to_owned(), id.to_owned());
+    }
+
+    /// The sub-process that a step has started.
+    pub(super) fn child(&self, path: &str) -> Option<String> {
+        self.lock().children.get(path).cloned()
+    }
+
+    /// Takes down until when a question is waited for, as it was before.
+    pub(super) fn wait_until(&self, path: &str, until: jiff::Timestamp) {
+        self.lock().until.insert(path.to_owned(), until);
+    }
+
     /// The actions in flight have ended: their steps are no longer needed.
     pub(super) fn clear(&self) {
         *self.lock() = Inner::default();
@@ -186,7 +205,7 @@ impl Steps {
 
 /// Whether a failure says nothing about the step: it is not taken down, and the step is done again.
 pub(super) fn is_passing(failure: &Failure) -> bool {
-    matches!(failure.kind, FailureKind::Waiting | FailureKind::Killed | FailureKind::Limit)
+    matches!(failure.kind, FailureKind::Waiting | FailureKind::Killed | FailureKind::Limit | FailureKind::Store)
 }
 
 #[cfg(test)]

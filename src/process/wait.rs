@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
-use crate::action::Failure;
+use crate::action::{Failure, FailureKind};
 
 use super::context::CallLog;
 use super::document::{Ending, HistoryEntry, Status};
 use super::event::What;
+use super::journal::Record;
 use super::person::{complaints, no_answer};
 use super::run::Process;
 use super::steps::{Done, Pending};
@@ -70,7 +71,8 @@ impl Process {
     /// The question has an answer, or has failed.
     pub(super) async fn settle(&mut self, result: Result<Value, Failure>) {
         let Some(pending) = self.pending.take() else { return };
-        self.status = Status::Running;
+        self.set_status(Status::Running);
+        self.core().put(|| Record::Resumed);
         self.core()
             .emit(|| What::Resumed { action: pending.question.action.clone(), answer: result.as_ref().ok().cloned() });
         let done = Done { result, log: CallLog::default() };
@@ -80,20 +82,41 @@ impl Process {
         self.core().steps.perform_again();
     }
 
+    /// Asks again what the process waits for: there may be someone now who can answer.
+    pub fn ask_again(&mut self) {
+        if self.status() == Status::Waiting {
+            self.set_status(Status::Running);
+            self.pending = None;
+            self.core().steps.perform_again();
+        }
+    }
+
+    /// Ends a process that waits, or was left: nothing that it was about to do is done.
+    pub async fn end(&mut self) -> Status {
+        if matches!(self.status(), Status::NotStarted | Status::Running | Status::Waiting | Status::Paused) {
+            self.set_status(Status::Running);
+            (self.pending, self.in_flight) = (None, Vec::new());
+            let failure = Failure::new(FailureKind::Killed, "the process was killed");
+            self.finish(Status::Killed, Some((None, failure)));
+        }
+        self.run().await
+    }
+
     /// Stops until a person has answered.
     pub(super) fn wait(&mut self) {
         for flight in &mut self.in_flight {
             flight.again = true;
         }
         self.pending = self.core().steps.pending();
-        let Some(pending) = &self.pending else {
+        let Some(pending) = self.pending.clone() else {
             // A body that says that it waits without having asked: there is nothing to wait for.
-            let failure = Failure::new(crate::action::FailureKind::Error, "an action waits and has asked nothing");
+            let failure = Failure::new(FailureKind::Error, "an action waits and has asked nothing");
             self.in_flight.clear();
             return self.finish(Status::Failed, Some((None, failure)));
         };
         let question = pending.question.clone();
-        self.status = Status::Waiting;
+        self.set_status(Status::Waiting);
+        self.core().put(|| Record::Waiting { pending: Box::new(pending) });
         self.core().emit(|| What::Waiting { action: question.action, prompt: question.prompt, form: question.form });
     }
 

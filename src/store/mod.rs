@@ -1,76 +1,136 @@
-//! Where the journals of processes are kept. [`MemoryStore`] forgets them with the program; stores on disk come behind
-//! the same trait.
+//! Where the journals of processes are kept (runtime.md 5).
+//!
+//! A [`Store`] keeps lines of text by process, and one row about each process; what the lines mean is `process`'s
+//! business. [`SqliteStore`] is a file, [`MemoryStore`] forgets with the program. The trait asks nothing that a store on
+//! a server could not do: everything is asynchronous, appends are batches.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod memory;
+mod schema;
+mod sqlite;
 
-use indexmap::IndexMap;
+use futures::future::BoxFuture;
+use serde_json::Value;
 
-use crate::process::Event;
+pub use memory::MemoryStore;
+pub use sqlite::SqliteStore;
 
-/// Keeps the events of processes, in order.
+/// One line of a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// `event` or `record`.
+    pub kind: &'static str,
+    /// JSON.
+    pub body: String,
+}
+
+/// What is known of a process without its journal.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    /// Its id.
+    pub process: String,
+    /// The process it belongs to.
+    pub parent: Option<String>,
+    /// The agent.
+    pub agent: String,
+    /// What was asked to be run: a file relative to the project, or an agent.
+    pub target: String,
+    /// A status of cli.md 2.
+    pub status: String,
+    /// The goal, once it is known.
+    pub goal: Option<String>,
+    /// US dollars so far, sub-processes included.
+    pub cost_usd: f64,
+    /// When it was created, RFC 3339.
+    pub started_at: String,
+    /// When something happened last, RFC 3339.
+    pub updated_at: String,
+    /// What it has used, for whoever rebuilds it.
+    pub used: Value,
+    /// Lines in its journal.
+    pub lines: u64,
+}
+
+impl Row {
+    /// Whether nothing more happens in the process.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.status.as_str(), "completed" | "failed" | "terminated" | "killed" | "stuck")
+    }
+}
+
+/// An object that a context keeps from one process to the next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// Its type's name.
+    pub type_name: String,
+    /// The name it is bound under.
+    pub name: Option<String>,
+    /// Its value.
+    pub value: Value,
+}
+
+/// Lines that are kept together or not at all.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// What is known of the process from then on. A process that is not there yet is made; `lines` is how many there
+    /// were before: a batch that does not follow what is there is refused.
+    pub row: Row,
+    /// The lines.
+    pub lines: Vec<Line>,
+    /// What a context holds from then on: its id and all its objects.
+    pub context: Option<(String, Vec<Kept>)>,
+}
+
+/// Why a store did not do what was asked. Nothing that it had kept before is lost.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum StoreError {
+    /// It cannot be opened, read or written.
+    #[error("{0}")]
+    Failed(String),
+    /// There is no such process.
+    #[error("there is no process `{0}` in the store")]
+    Unknown(String),
+    /// Another program runs the process.
+    #[error("the process {0} is being run by another program")]
+    Held(String),
+}
+
+/// Keeps journals.
 pub trait Store: Send + Sync {
-    /// Keeps an event; it is durable when this returns.
-    ///
-    /// # Errors
-    /// Says why it could not be kept.
-    fn append(&self, event: &Event) -> Result<(), String>;
+    /// Takes a batch at once, in order; the future says when it is durable. It need not be waited for.
+    fn append(&self, batch: Batch) -> BoxFuture<'static, Result<(), StoreError>>;
 
-    /// The events of a process, oldest first; none for a process that is not known.
-    ///
-    /// # Errors
-    /// Says why they could not be read.
-    fn events(&self, process: &str) -> Result<Vec<Event>, String>;
+    /// The lines of a kind of a process's journal, oldest first.
+    fn lines<'a>(&'a self, process: &'a str, kind: &'static str) -> BoxFuture<'a, Result<Vec<String>, StoreError>>;
 
-    /// The ids of all processes, oldest first.
-    ///
-    /// # Errors
-    /// Says why they could not be read.
-    fn processes(&self) -> Result<Vec<String>, String>;
-}
+    /// What is known of a process.
+    fn row<'a>(&'a self, process: &'a str) -> BoxFuture<'a, Result<Option<Row>, StoreError>>;
 
-/// Journals in memory.
-#[derive(Debug, Default)]
-pub struct MemoryStore {
-    journals: Mutex<IndexMap<String, Vec<Event>>>,
-}
+    /// Processes that belong to no other, the newest last.
+    fn rows(&self) -> BoxFuture<'_, Result<Vec<Row>, StoreError>>;
 
-impl MemoryStore {
-    fn lock(&self) -> MutexGuard<'_, IndexMap<String, Vec<Event>>> {
-        self.journals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+    /// Processes that belong to a process.
+    fn children<'a>(&'a self, process: &'a str) -> BoxFuture<'a, Result<Vec<Row>, StoreError>>;
 
-impl Store for MemoryStore {
-    fn append(&self, event: &Event) -> Result<(), String> {
-        self.lock().entry(event.process.clone()).or_default().push(event.clone());
-        Ok(())
-    }
+    /// Takes the lease of a process: this program alone may append to it. The lease of a program that is gone is taken
+    /// over. A process that this program makes is its own from the first batch.
+    fn claim<'a>(&'a self, process: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    fn events(&self, process: &str) -> Result<Vec<Event>, String> {
-        Ok(self.lock().get(process).cloned().unwrap_or_default())
-    }
+    /// Gives the lease of a process back.
+    fn release<'a>(&'a self, process: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    fn processes(&self) -> Result<Vec<String>, String> {
-        Ok(self.lock().keys().cloned().collect())
-    }
-}
+    /// Asks the program that runs a process to end it.
+    fn ask_to_end<'a>(&'a self, process: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::process::What;
+    /// Calls `end` when another program asks for the end of a process of this one.
+    fn on_asked_to_end(&self, process: &str, end: Box<dyn Fn() + Send + Sync>);
 
-    #[test]
-    fn events_come_back_in_order_by_process() {
-        let store = MemoryStore::default();
-        for (process, seq) in [("P1", 1), ("P2", 1), ("P1", 2)] {
-            let what = What::ObjectHidden { object: 0 };
-            let event = Event { v: 1, seq, at: "2025-01-01T00:00:00Z".into(), process: process.into(), what };
-            store.append(&event).unwrap();
-        }
-        assert_eq!(store.processes().unwrap(), ["P1", "P2"]);
-        let seqs: Vec<u64> = store.events("P1").unwrap().iter().map(|event| event.seq).collect();
-        assert_eq!(seqs, [1, 2]);
-        assert!(store.events("P9").unwrap().is_empty());
-    }
+    /// The next free number for ids such as `P1`; it is taken.
+    fn next_number(&self) -> Result<u64, StoreError>;
+
+    /// The objects of a context, oldest first; none for one that is not known.
+    fn context<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<Kept>, StoreError>>;
+
+    /// Forgets the oldest processes that have ended, with those that belong to them, until at most `keep` are left that
+    /// have ended.
+    fn prune(&self, keep: u64) -> BoxFuture<'_, Result<(), StoreError>>;
 }

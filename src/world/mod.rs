@@ -93,6 +93,11 @@ pub trait World: Send + Sync {
 
     /// An id that was never given before.
     fn new_id(&self) -> String;
+
+    /// Whether ids are numbers in order (`P1`, `P2`), as under a fixed clock; a store then counts them.
+    fn numbers_ids(&self) -> bool {
+        false
+    }
 }
 
 /// A path relative to the root without `.` and `..`; `None` when it leads out of the root or is absolute.

@@ -131,6 +131,10 @@ impl World for SystemWorld {
         self.fixed.unwrap_or_else(jiff::Timestamp::now)
     }
 
+    fn numbers_ids(&self) -> bool {
+        self.fixed.is_some()
+    }
+
     fn new_id(&self) -> String {
         match self.fixed {
             Some(_) => format!("P{}", self.ids.fetch_add(1, Ordering::Relaxed) + 1),

@@ -5,6 +5,7 @@ mod asking;
 mod bodies;
 mod models;
 mod chat;
+mod keeping;
 mod planning;
 mod starting;
 mod utility;
@@ -70,7 +71,7 @@ impl Case {
         (Engine::new(program, Arc::new(self.world())), name)
     }
 
-    fn world(&self) -> MemoryWorld {
+    pub(super) fn world(&self) -> MemoryWorld {
         MemoryWorld::with_files(self.files.iter().map(|(path, text)| (path.as_str(), text.as_str())))
     }
 

@@ -15,7 +15,7 @@ use crate::tool::Confirm;
 
 /// A body for these tests: a model is asked for a draft, a person for a word, a model again for the end.
 #[derive(Debug)]
-struct DraftAskFinish;
+pub(super) struct DraftAskFinish;
 
 #[async_trait::async_trait]
 impl Body for DraftAskFinish {
@@ -85,7 +85,7 @@ impl Body for CallsPay {
 }
 
 /// Puts a body in the place of an action's.
-fn with_body(program: &mut Arc<Program>, action: &str, body: impl Body + 'static) {
+pub(super) fn with_body(program: &mut Arc<Program>, action: &str, body: impl Body + 'static) {
     let action = agent(program, action).actions.iter_mut().find(|of| of.name == action).expect("the action");
     action.body = Arc::new(body);
 }
@@ -97,10 +97,10 @@ fn agent<'a>(program: &'a mut Arc<Program>, action: &str) -> &'a mut Agent {
     Arc::get_mut(agent.expect("the agent")).expect("the only one")
 }
 
-const ALONE: &str = "agent: alone\ntypes: {Story: string}\nactions:\n  tell:\n    inputs: UserInput\n    output: Story\n    \
+pub(super) const ALONE: &str = "agent: alone\ntypes: {Story: string}\nactions:\n  tell:\n    inputs: UserInput\n    output: Story\n    \
                      achieves: told\n    set: x\n";
 
-fn script() -> Value {
+pub(super) fn script() -> Value {
     json!([
         {"when": {"contains": "draft"}, "turns": [{"reply": "d1", "usage": {"input_tokens": 10}}]},
         {"when": {"contains": "finish"}, "turns": [{"reply": "f1"}]},

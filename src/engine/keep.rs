@@ -1,0 +1,334 @@
+//! Processes in a store: their journals go into it, and they come back from it.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::process::event::EVENT_VERSION;
+use crate::process::journal::{Batch, Head, Journal, Left, Line, ObjectRecord, Record, Spent};
+use crate::process::{Core, Event, Ledger, Process, RestoreError, Status, Used, What};
+use crate::program::Agent;
+use crate::store::{self, Kept, Row, Store, StoreError};
+
+use super::{Engine, LimitOptions, RunOptions, StartError};
+
+/// How many ended processes are kept where the project does not say.
+const KEEP: u64 = 1_000;
+
+/// Why a process was not resumed. It is as it was in the store.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ResumeError {
+    /// The store, or the lease.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// It has ended already.
+    #[error("the process {process} cannot go on: it is {status}")]
+    Ended {
+        /// The process.
+        process: String,
+        /// Its status.
+        status: String,
+    },
+    /// It belongs to another process, which is the one to resume.
+    #[error("the process {process} belongs to {parent}; resume that one")]
+    Belongs {
+        /// The process.
+        process: String,
+        /// The one it belongs to.
+        parent: String,
+    },
+    /// It does not fit the program.
+    #[error("the process {process} cannot go on: {why}")]
+    Restore {
+        /// The process.
+        process: String,
+        /// Why.
+        why: RestoreError,
+    },
+    /// The options do not fit the program.
+    #[error("{0}")]
+    Start(#[from] StartError),
+}
+
+/// What a run has set and a resume sets again.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Settings {
+    target: String,
+    context: Option<String>,
+    dry_run: bool,
+    yes: bool,
+    no_date_line: bool,
+    models: IndexMap<String, String>,
+    config: IndexMap<String, Value>,
+    max_actions: Option<u64>,
+    max_cost: Option<f64>,
+    max_tokens: Option<u64>,
+    time_ms: Option<u64>,
+}
+
+impl Settings {
+    fn of(options: &RunOptions) -> Settings {
+        let time = options.limits.time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        Settings {
+            target: options.target.clone(),
+            context: options.context.clone(),
+            dry_run: options.dry_run,
+            yes: options.yes,
+            no_date_line: options.no_date_line,
+            models: options.models.clone(),
+            config: options.config.clone(),
+            max_actions: options.limits.actions,
+            max_cost: options.limits.cost,
+            max_tokens: options.limits.tokens,
+            time_ms: time,
+        }
+    }
+
+    /// These settings under what a resume says otherwise.
+    fn under(self, options: RunOptions) -> RunOptions {
+        let limits = LimitOptions {
+            actions: options.limits.actions.or(self.max_actions),
+            cost: options.limits.cost.or(self.max_cost),
+            tokens: options.limits.tokens.or(self.max_tokens),
+            time: options.limits.time.or(self.time_ms.map(std::time::Duration::from_millis)),
+        };
+        let mut models = self.models;
+        models.extend(options.models);
+        let mut config = self.config;
+        config.extend(options.config);
+        RunOptions {
+            target: self.target,
+            context: self.context,
+            dry_run: options.dry_run || self.dry_run,
+            yes: options.yes || self.yes,
+            no_date_line: options.no_date_line || self.no_date_line,
+            limits,
+            models,
+            config,
+            ..options
+        }
+    }
+}
+
+/// What a run has set, as it is kept with the process.
+pub(super) fn settings(options: &RunOptions) -> Value {
+    serde_json::to_value(Settings::of(options)).unwrap_or_default()
+}
+
+/// Journals in a store.
+pub(super) struct Keeper {
+    store: Arc<dyn Store>,
+    target: String,
+    context: Option<String>,
+}
+
+impl Keeper {
+    pub(super) fn new(store: Arc<dyn Store>, options: &RunOptions) -> Keeper {
+        Keeper { store, target: options.target.clone(), context: options.context.clone() }
+    }
+
+    fn row(&self, head: Head) -> Row {
+        Row {
+            process: head.process,
+            parent: head.parent,
+            agent: head.agent,
+            target: self.target.clone(),
+            status: head.status.word().to_owned(),
+            goal: head.goal,
+            cost_usd: head.spent.total.cost_usd,
+            started_at: head.started_at,
+            updated_at: head.updated_at,
+            used: serde_json::to_value(head.spent).unwrap_or_default(),
+            lines: head.lines,
+        }
+    }
+}
+
+impl Journal for Keeper {
+    fn append(&self, batch: Batch) -> BoxFuture<'static, Result<(), String>> {
+        let lines: Result<Vec<store::Line>, serde_json::Error> = batch
+            .lines
+            .iter()
+            .map(|line| {
+                Ok(match line {
+                    Line::Event(event) => store::Line { kind: "event", body: serde_json::to_string(event)? },
+                    Line::Record(record) => store::Line { kind: "record", body: serde_json::to_string(record)? },
+                })
+            })
+            .collect();
+        let lines = match lines {
+            Ok(lines) => lines,
+            Err(error) => return futures::future::ready(Err(error.to_string())).boxed(),
+        };
+        let kept = |object: ObjectRecord| Kept {
+            type_name: object.r#type.unwrap_or_default(),
+            name: object.name,
+            value: object.value,
+        };
+        let keeps = batch.keeps.map(|objects| objects.into_iter().map(kept).collect());
+        let context = self.context.clone().zip(keeps).filter(|_| batch.head.parent.is_none());
+        let kept = self.store.append(store::Batch { row: self.row(batch.head), lines, context });
+        async move { kept.await.map_err(|error| error.to_string()) }.boxed()
+    }
+
+    fn left<'a>(&'a self, process: &'a str) -> BoxFuture<'a, Result<Option<Left>, String>> {
+        async move { left(&*self.store, process).await.map_err(|error| error.to_string()) }.boxed()
+    }
+}
+
+/// Where a process was left.
+async fn left(store: &dyn Store, process: &str) -> Result<Option<Left>, StoreError> {
+    let Some(row) = store.row(process).await? else { return Ok(None) };
+    let unreadable = |error: serde_json::Error| StoreError::Failed(format!("the journal of {process}: {error}"));
+    let lines = store.lines(process, "record").await?;
+    let records: Vec<Record> =
+        lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<_, _>>().map_err(unreadable)?;
+    let mut children = Used::default();
+    for child in store.children(process).await? {
+        children += spent(&child).total;
+    }
+    let status = serde_json::from_value(Value::from(row.status.clone())).map_err(unreadable)?;
+    let spent = spent(&row);
+    let head = Head {
+        process: row.process,
+        parent: row.parent,
+        agent: row.agent,
+        status,
+        goal: row.goal,
+        started_at: row.started_at,
+        updated_at: row.updated_at,
+        spent,
+        lines: row.lines,
+    };
+    Ok(Some(Left { head, records, children }))
+}
+
+/// Ends a stored process that no program runs.
+///
+/// # Errors
+/// [`StoreError::Held`] when a program runs it, and whatever the store says.
+pub async fn end_stored(store: &Arc<dyn Store>, process: &str) -> Result<(), StoreError> {
+    store.claim(process).await?;
+    let Some(row) = store.row(process).await? else { return Err(StoreError::Unknown(process.to_owned())) };
+    if row.has_ended() {
+        store.release(process).await?;
+        return Ok(());
+    }
+    let status = Status::Killed;
+    let at = row.updated_at.clone();
+    let what = What::Finished {
+        status: status.word().to_owned(),
+        goal: None,
+        output: None,
+        action: None,
+        kind: None,
+        message: Some("the process was killed".to_owned()),
+    };
+    let event = Event { v: EVENT_VERSION, seq: row.lines + 1, at, process: process.to_owned(), what };
+    let record = Record::Ended { status, goal: None, action: None, failure: None };
+    let lines = [
+        ("record", serde_json::to_string(&record).unwrap_or_default()),
+        ("event", serde_json::to_string(&event).unwrap_or_default()),
+    ];
+    let lines = lines.map(|(kind, body)| store::Line { kind, body }).into();
+    let row = Row { status: status.word().to_owned(), ..row };
+    store.append(store::Batch { row, lines, context: None }).await?;
+    store.release(process).await
+}
+
+fn spent(row: &Row) -> Spent {
+    serde_json::from_value(row.used.clone()).unwrap_or_default()
+}
+
+impl Engine {
+    /// The same engine with a store: processes that are started from now on are kept there. It has one store for good.
+    pub fn with_store(self, store: Arc<dyn Store>) -> Engine {
+        self.inner.store.get_or_init(|| store);
+        self
+    }
+
+    /// The store.
+    pub fn store(&self) -> Option<&Arc<dyn Store>> {
+        self.inner.store.get()
+    }
+
+    /// A process of the store, as it was left, in this program's hands from then on. What the run had set holds, where
+    /// the options say nothing else. [`Process::run`] goes on with it; one that waits wants [`Process::answer`] first.
+    ///
+    /// # Errors
+    /// Why it cannot go on; it is as it was then.
+    pub async fn resume(&self, id: &str, options: RunOptions) -> Result<Process, ResumeError> {
+        let unknown = || ResumeError::Store(StoreError::Unknown(id.to_owned()));
+        let store = self.inner.store.get().cloned().ok_or_else(unknown)?;
+        let row = store.row(id).await?.ok_or_else(unknown)?;
+        if let Some(parent) = row.parent {
+            return Err(ResumeError::Belongs { process: row.process, parent });
+        }
+        if row.has_ended() {
+            return Err(ResumeError::Ended { process: row.process, status: row.status });
+        }
+        store.claim(id).await?;
+        let process = self.restored(&store, id, options).await;
+        if process.is_err() {
+            store.release(id).await?;
+        }
+        process
+    }
+
+    async fn restored(&self, store: &Arc<dyn Store>, id: &str, options: RunOptions) -> Result<Process, ResumeError> {
+        let wrong = |why: RestoreError| ResumeError::Restore { process: id.to_owned(), why };
+        // Only now: another program may have gone on with it until the lease was ours.
+        let Some(left) = left(&**store, id).await? else {
+            return Err(StoreError::Unknown(id.to_owned()).into());
+        };
+        if !matches!(left.head.status, Status::NotStarted | Status::Running | Status::Waiting | Status::Paused) {
+            let status = left.head.status.word().to_owned();
+            return Err(ResumeError::Ended { process: id.to_owned(), status });
+        }
+        let created = left.created().map_err(wrong)?;
+        let settings: Settings = serde_json::from_value(created.settings.clone()).unwrap_or_default();
+        let agent = self.agent(Some(&created.agent))?;
+        let unsupported = self.unsupported(&agent);
+        if !unsupported.is_empty() {
+            return Err(StartError::Unsupported(unsupported).into());
+        }
+        let options = settings.under(options);
+        let core = self.core_of(&agent, options, Some((id.to_owned(), left.spent())))?;
+        Process::restore(core, left).map_err(wrong)
+    }
+
+    /// The objects that a context holds, as far as they fit the agent.
+    pub(super) fn context_objects(&self, agent: &Agent, context: &str) -> Result<Vec<super::run::Given>, StartError> {
+        let Some(store) = self.inner.store.get() else {
+            return Err(StartError::BadOption("a context needs the store; leave `--no-store` out".to_owned()));
+        };
+        let kept = futures::executor::block_on(store.context(context))
+            .map_err(|error| StartError::BadOption(error.to_string()))?;
+        let given = kept.into_iter().filter_map(|object| {
+            let id = agent.types.id(&object.type_name)?;
+            let value = super::inputs::validate(agent, id, object.value).ok()?;
+            Some(super::run::Given { type_id: value.type_id.unwrap_or(id), name: object.name, value: value.value })
+        });
+        Ok(given.collect())
+    }
+
+    /// Gives the store notice of a new process: what is too old goes, and another program may end it.
+    pub(super) fn registered(&self, agent: &Agent, core: &Core) {
+        let Some(store) = self.inner.store.get() else { return };
+        let kill = core.kill.clone();
+        store.on_asked_to_end(&core.id, Box::new(move || kill.kill()));
+        let written = agent.written.modules.iter().filter_map(|module| module.store.as_ref());
+        let keep = written.filter_map(|store| store.keep).map(|keep| u64::from(keep.get())).next();
+        // It is done some time; nothing hangs on it.
+        drop(store.prune(keep.unwrap_or(KEEP)));
+    }
+
+    pub(super) fn ledger(limits: crate::program::Limits, spent: Option<Spent>) -> Ledger {
+        Ledger::again(limits, None, spent.unwrap_or_default())
+    }
+}

@@ -1,0 +1,523 @@
+//! Journals in a SQLite file.
+//!
+//! One thread writes: it takes all batches that have come meanwhile into one transaction (group commit), and tells each
+//! that it is kept. The file is in WAL mode: what was committed outlives the program being killed at any instant. Each
+//! program holds a lock on a file of its own beside the store; the lease of a process names its program, and is free
+//! once that program's lock is.
+
+use std::collections::HashMap;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::channel::oneshot;
+use futures::future::BoxFuture;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OptionalExtension, Row as SqlRow, Transaction, TransactionBehavior, params};
+use serde_json::Value;
+
+use super::{Batch, Kept, Row, Store, StoreError, schema};
+
+/// How long a program waits for another that writes.
+const BUSY: Duration = Duration::from_secs(10);
+/// How often the writer looks whether another program wants one of its processes to end.
+const LOOK: Duration = Duration::from_millis(250);
+/// Batches in one transaction at most.
+const GROUP_MAX: usize = 4_096;
+
+/// Says that a batch is kept.
+type Told = oneshot::Sender<Result<(), StoreError>>;
+
+/// What the writer is given.
+enum Job {
+    Append(Box<Batch>, Told),
+    Run(Box<dyn FnOnce(&mut Connection) + Send>),
+}
+
+type Ends = Arc<Mutex<HashMap<String, Box<dyn Fn() + Send + Sync>>>>;
+
+/// A store in a file.
+pub struct SqliteStore {
+    path: PathBuf,
+    jobs: Option<Sender<Job>>,
+    writer: Option<std::thread::JoinHandle<()>>,
+    owner: Owner,
+    ends: Ends,
+}
+
+/// This program, as leases name it.
+struct Owner {
+    name: String,
+    dir: PathBuf,
+    /// Locked as long as the program lives.
+    _lock: File,
+}
+
+impl SqliteStore {
+    /// Opens the store in a file, which is made when it is not there; its directory too.
+    ///
+    /// # Errors
+    /// Says why it cannot be used: the directory cannot be written, the file is no store or a newer one.
+    pub fn open(path: &Path) -> Result<SqliteStore, StoreError> {
+        let wrong = |why: String| StoreError::Failed(format!("the store `{}` cannot be used: {why}", path.display()));
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !dir.is_dir() {
+            std::fs::create_dir_all(dir).map_err(|error| wrong(error.to_string()))?;
+            // What is kept of runs does not belong into a repository.
+            let _ = std::fs::write(dir.join(".gitignore"), "*\n");
+        }
+        let mut connection = connect(path).map_err(|error| wrong(words(&error)))?;
+        schema::migrate(&mut connection).map_err(wrong)?;
+        let owner = Owner::new(&dir.join("programs")).map_err(|error| wrong(error.to_string()))?;
+        let (jobs, todo) = channel();
+        let ends = Ends::default();
+        let (name, watched, shown) = (owner.name.clone(), ends.clone(), path.display().to_string());
+        let writer = std::thread::Builder::new()
+            .name("store".to_owned())
+            .spawn(move || write(connection, &todo, &name, &watched, &shown))
+            .map_err(|error| wrong(error.to_string()))?;
+        Ok(SqliteStore { path: path.to_owned(), jobs: Some(jobs), writer: Some(writer), owner, ends })
+    }
+
+    /// Does something with the connection, on the writer's thread, after all that was appended before.
+    fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Connection) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
+    ) -> oneshot::Receiver<Result<T, StoreError>> {
+        let (sender, receiver) = oneshot::channel();
+        let shown = self.path.display().to_string();
+        let job = Job::Run(Box::new(move |connection| {
+            let result = job(connection).unwrap_or_else(|error| Err(failed(&shown, &error)));
+            // Whoever asked may have gone.
+            let _ = sender.send(result);
+        }));
+        if let Some(jobs) = &self.jobs {
+            // A writer that has ended drops the sender, and the receiver says so.
+            let _ = jobs.send(job);
+        }
+        receiver
+    }
+
+    fn ask<'a, T: Send + 'static>(
+        &'a self,
+        job: impl FnOnce(&mut Connection) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        let answer = self.run(job);
+        async move { answer.await.unwrap_or_else(|_| Err(gone())) }.boxed()
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(writer) = self.writer.take() {
+            // What was appended is written before the program goes on.
+            let _ = writer.join();
+        }
+        let _ = std::fs::remove_file(self.owner.dir.join(&self.owner.name));
+    }
+}
+
+impl Owner {
+    fn new(dir: &Path) -> std::io::Result<Owner> {
+        std::fs::create_dir_all(dir)?;
+        let name = ulid::Ulid::generate().to_string();
+        let lock = File::create(dir.join(&name))?;
+        lock.lock()?;
+        Ok(Owner { name, dir: dir.to_owned(), _lock: lock })
+    }
+}
+
+/// Whether the program of this name still runs.
+fn is_alive(dir: &Path, owner: &str) -> bool {
+    let path = dir.join(owner);
+    let Ok(file) = File::open(&path) else { return false };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => true,
+        _ => {
+            let _ = std::fs::remove_file(path);
+            false
+        }
+    }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY)?;
+    // The file is brought together with its log by a later program, not by one that ends: that would cost each run.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "normal")?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(connection)
+}
+
+/// What went wrong, with a cure where there is one.
+fn words(error: &rusqlite::Error) -> String {
+    use rusqlite::ErrorCode;
+    let cure = match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            "; it is damaged or something else: move it away, and a new one is made"
+        }
+        Some(ErrorCode::DiskFull) => "; the disk is full: make room, then `agent-run resume` goes on",
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            "; it cannot be written: correct its permissions, or run with `--no-store`"
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "; another program has held it for too long",
+        _ => "",
+    };
+    format!("{error}{cure}")
+}
+
+fn failed(path: &str, error: &rusqlite::Error) -> StoreError {
+    StoreError::Failed(format!("the store `{path}`: {}", words(error)))
+}
+
+fn gone() -> StoreError {
+    StoreError::Failed("the store's writer has ended".to_owned())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The writer: everything that has come goes into one transaction, in order.
+fn write(mut connection: Connection, jobs: &Receiver<Job>, owner: &str, ends: &Ends, path: &str) {
+    loop {
+        let first = match jobs.recv_timeout(LOOK) {
+            Ok(job) => job,
+            Err(RecvTimeoutError::Timeout) => {
+                tell_ends(&connection, owner, ends);
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let mut next = Some(first);
+        while let Some(job) = next.take() {
+            match job {
+                Job::Run(job) => job(&mut connection),
+                Job::Append(batch, kept) => {
+                    let mut group = vec![(batch, kept)];
+                    while group.len() < GROUP_MAX {
+                        match jobs.try_recv() {
+                            Ok(Job::Append(batch, kept)) => group.push((batch, kept)),
+                            Ok(other) => {
+                                next = Some(other);
+                                break;
+                            }
+                            Err(_) => break,
+                        }
+                    }
+                    append(&mut connection, group, owner, path);
+                }
+            }
+        }
+    }
+}
+
+/// Keeps a group of batches in one transaction. A batch that is refused is left out of it; when the transaction itself
+/// fails, none is kept.
+fn append(connection: &mut Connection, group: Vec<(Box<Batch>, Told)>, owner: &str, path: &str) {
+    let kept: rusqlite::Result<Vec<Result<(), StoreError>>> = (|| {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let results = group.iter().map(|(batch, _)| append_one(&transaction, batch, owner));
+        let results = results.collect::<rusqlite::Result<Vec<_>>>()?;
+        transaction.commit()?;
+        Ok(results)
+    })();
+    match kept {
+        Ok(results) => {
+            for ((_, kept), result) in group.into_iter().zip(results) {
+                let _ = kept.send(result);
+            }
+        }
+        Err(error) => {
+            for (_, kept) in group {
+                let _ = kept.send(Err(failed(path, &error)));
+            }
+        }
+    }
+}
+
+fn append_one(transaction: &Transaction<'_>, batch: &Batch, owner: &str) -> rusqlite::Result<Result<(), StoreError>> {
+    let row = &batch.row;
+    let count = i64::try_from(batch.lines.len()).unwrap_or(i64::MAX);
+    let before = i64::try_from(row.lines).unwrap_or(i64::MAX);
+    let mut update = transaction.prepare_cached(
+        "UPDATE processes SET status = ?2, goal = ?3, cost_usd = ?4, updated_at = ?5, used = ?6, lines = lines + ?7
+         WHERE process = ?1 AND owner = ?8 AND lines = ?9 RETURNING n",
+    )?;
+    let values = params![
+        row.process,
+        row.status,
+        row.goal,
+        row.cost_usd,
+        row.updated_at,
+        row.used.to_string(),
+        count,
+        owner,
+        before
+    ];
+    let n: Option<i64> = update.query_row(values, |row| row.get(0)).optional()?;
+    let n = match n {
+        Some(n) => n,
+        None if row.lines == 0 => {
+            let mut insert = transaction.prepare_cached(
+                "INSERT INTO processes (process, parent, agent, target, status, goal, cost_usd, started_at, updated_at,
+                     used, lines, owner) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                 ON CONFLICT (process) DO NOTHING RETURNING n",
+            )?;
+            let values = params![
+                row.process,
+                row.parent,
+                row.agent,
+                row.target,
+                row.status,
+                row.goal,
+                row.cost_usd,
+                row.started_at,
+                row.updated_at,
+                row.used.to_string(),
+                count,
+                owner
+            ];
+            let made: Option<i64> = insert.query_row(values, |row| row.get(0)).optional()?;
+            let Some(n) = made else { return Ok(Err(StoreError::Held(row.process.clone()))) };
+            n
+        }
+        None => return Ok(Err(refused(transaction, row, owner)?)),
+    };
+    let mut insert = transaction.prepare_cached("INSERT INTO journal (n, line, kind, body) VALUES (?1, ?2, ?3, ?4)")?;
+    for (at, line) in batch.lines.iter().enumerate() {
+        insert.execute(params![n, before + i64::try_from(at).unwrap_or(i64::MAX), line.kind, line.body])?;
+    }
+    if row.has_ended() {
+        // What an action started and left behind ends with it.
+        let mut end = transaction.prepare_cached(
+            "UPDATE processes SET status = 'killed', updated_at = ?2
+             WHERE parent = ?1 AND status NOT IN ('completed', 'failed', 'terminated', 'killed', 'stuck')",
+        )?;
+        end.execute(params![row.process, row.updated_at])?;
+    }
+    if let Some((context, objects)) = &batch.context {
+        transaction.execute("DELETE FROM contexts WHERE context = ?1", params![context])?;
+        let mut insert = transaction
+            .prepare_cached("INSERT INTO contexts (context, at, type, name, value) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        for (at, object) in objects.iter().enumerate() {
+            let at = i64::try_from(at).unwrap_or(i64::MAX);
+            insert.execute(params![context, at, object.type_name, object.name, object.value.to_string()])?;
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Why a batch was not taken.
+fn refused(transaction: &Transaction<'_>, row: &Row, owner: &str) -> rusqlite::Result<StoreError> {
+    let mut select = transaction.prepare_cached("SELECT owner FROM processes WHERE process = ?1")?;
+    let holder: Option<Option<String>> = select.query_row(params![row.process], |row| row.get(0)).optional()?;
+    Ok(match holder {
+        None => StoreError::Unknown(row.process.clone()),
+        Some(Some(holder)) if holder == owner => {
+            StoreError::Failed(format!("the journal of {} has a gap: something before this was not kept", row.process))
+        }
+        Some(_) => StoreError::Held(row.process.clone()),
+    })
+}
+
+/// Ends the processes of this program that another one wants ended.
+fn tell_ends(connection: &Connection, owner: &str, ends: &Ends) {
+    let ends = lock(ends);
+    if ends.is_empty() {
+        return;
+    }
+    let wanted = || -> rusqlite::Result<Vec<String>> {
+        let mut select = connection
+            .prepare_cached("SELECT process FROM processes WHERE owner = ?1 AND wanted = 'end' AND parent IS NULL")?;
+        select.query_map(params![owner], |row| row.get(0))?.collect()
+    };
+    // A store that cannot be read now is read again soon.
+    for process in wanted().unwrap_or_default() {
+        if let Some(end) = ends.get(&process) {
+            end();
+        }
+    }
+}
+
+const COLUMNS: &str =
+    "process, parent, agent, target, status, goal, cost_usd, started_at, updated_at, used, lines FROM processes";
+
+fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
+    let used: String = row.get(9)?;
+    Ok(Row {
+        process: row.get(0)?,
+        parent: row.get(1)?,
+        agent: row.get(2)?,
+        target: row.get(3)?,
+        status: row.get(4)?,
+        goal: row.get(5)?,
+        cost_usd: row.get(6)?,
+        started_at: row.get(7)?,
+        updated_at: row.get(8)?,
+        used: serde_json::from_str(&used).unwrap_or(Value::Null),
+        lines: u64::try_from(row.get::<_, i64>(10)?).unwrap_or_default(),
+    })
+}
+
+impl Store for SqliteStore {
+    fn append(&self, batch: Batch) -> BoxFuture<'static, Result<(), StoreError>> {
+        let (kept, answer) = oneshot::channel();
+        if let Some(jobs) = &self.jobs {
+            let _ = jobs.send(Job::Append(Box::new(batch), kept));
+        }
+        async move { answer.await.unwrap_or_else(|_| Err(gone())) }.boxed()
+    }
+
+    fn lines<'a>(&'a self, process: &'a str, kind: &'static str) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        let process = process.to_owned();
+        self.ask(move |connection| {
+            let mut select = connection.prepare_cached(
+                "SELECT body FROM journal WHERE n = (SELECT n FROM processes WHERE process = ?1) AND kind = ?2
+                 ORDER BY line",
+            )?;
+            let lines = select.query_map(params![process, kind], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            Ok(Ok(lines))
+        })
+    }
+
+    fn row<'a>(&'a self, process: &'a str) -> BoxFuture<'a, Result<Option<Row>, StoreError>> {
+        let process = process.to_owned();
+        self.ask(move |connection| {
+            let mut select = connection.prepare_cached(&format!("SELECT {COLUMNS} WHERE process = ?1"))?;
+            Ok(Ok(select.query_row(params![process], row).optional()?))
+        })
+    }
+
+    fn rows(&self) -> BoxFuture<'_, Result<Vec<Row>, StoreError>> {
+        self.ask(|connection| {
+            let mut select = connection.prepare_cached(&format!("SELECT {COLUMNS} WHERE parent IS NULL ORDER BY n"))?;
+            let rows = select.query_map([], row)?.collect::<Result<_, _>>()?;
+            Ok(Ok(rows))
+        })
+    }
+
+    fn children<'a>(&'a self, process: &'a str) -> BoxFuture<'a, Result<Vec<Row>, StoreError>> {
+        let process = process.to_owned();
+        self.ask(move |connection| {
+            let mut select = connection.prepare_cached(&format!("SELECT {COLUMNS} WHERE parent = ?1 ORDER BY n"))?;
+            let rows = select.query_map(params![process], row)?.collect::<Result<_, _>>()?;
+            Ok(Ok(rows))
+        })
+    }
+
+    fn claim<'a>(&'a self, process: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        let (process, me, dir) = (process.to_owned(), self.owner.name.clone(), self.owner.dir.clone());
+        self.ask(move |connection| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let holder: Option<Option<String>> = transaction
+                .query_row("SELECT owner FROM processes WHERE process = ?1", params![process], |row| row.get(0))
+                .optional()?;
+            match holder {
+                None => return Ok(Err(StoreError::Unknown(process))),
+                Some(Some(holder)) if holder != me && is_alive(&dir, &holder) => {
+                    return Ok(Err(StoreError::Held(process)));
+                }
+                Some(_) => {}
+            }
+            // The lease of a process is that of all that belongs to it.
+            transaction.execute(
+                "WITH RECURSIVE tree(process) AS (
+                     VALUES (?1) UNION
+                     SELECT processes.process FROM processes JOIN tree ON processes.parent = tree.process)
+                 UPDATE processes SET owner = ?2, wanted = NULL WHERE process IN (SELECT process FROM tree)",
+                params![process, me],
+            )?;
+            transaction.commit()?;
+            Ok(Ok(()))
+        })
+    }
+
+    fn release<'a>(&'a self, process: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        let (process, me) = (process.to_owned(), self.owner.name.clone());
+        lock(&self.ends).remove(&process);
+        self.ask(move |connection| {
+            connection.execute(
+                "WITH RECURSIVE tree(process) AS (
+                     VALUES (?1) UNION
+                     SELECT processes.process FROM processes JOIN tree ON processes.parent = tree.process)
+                 UPDATE processes SET owner = NULL, wanted = NULL
+                 WHERE owner = ?2 AND process IN (SELECT process FROM tree)",
+                params![process, me],
+            )?;
+            Ok(Ok(()))
+        })
+    }
+
+    fn ask_to_end<'a>(&'a self, process: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        let process = process.to_owned();
+        self.ask(move |connection| {
+            let count =
+                connection.execute("UPDATE processes SET wanted = 'end' WHERE process = ?1", params![process])?;
+            Ok(if count == 0 { Err(StoreError::Unknown(process)) } else { Ok(()) })
+        })
+    }
+
+    fn on_asked_to_end(&self, process: &str, end: Box<dyn Fn() + Send + Sync>) {
+        lock(&self.ends).insert(process.to_owned(), end);
+    }
+
+    fn next_number(&self) -> Result<u64, StoreError> {
+        let answer = self.run(|connection| {
+            let mut next = connection.prepare_cached("UPDATE numbers SET next = next + 1 RETURNING next - 1")?;
+            let number: i64 = next.query_row([], |row| row.get(0))?;
+            Ok(Ok(u64::try_from(number).unwrap_or_default()))
+        });
+        futures::executor::block_on(answer).unwrap_or_else(|_| Err(gone()))
+    }
+
+    fn context<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<Kept>, StoreError>> {
+        let id = id.to_owned();
+        self.ask(move |connection| {
+            let mut select =
+                connection.prepare_cached("SELECT type, name, value FROM contexts WHERE context = ?1 ORDER BY at")?;
+            let kept = |row: &SqlRow<'_>| {
+                let value: String = row.get(2)?;
+                let value = serde_json::from_str(&value).unwrap_or(Value::Null);
+                Ok(Kept { type_name: row.get(0)?, name: row.get(1)?, value })
+            };
+            let objects = select.query_map(params![id], kept)?.collect::<Result<_, _>>()?;
+            Ok(Ok(objects))
+        })
+    }
+
+    fn prune(&self, keep: u64) -> BoxFuture<'_, Result<(), StoreError>> {
+        let keep = i64::try_from(keep).unwrap_or(i64::MAX);
+        self.ask(move |connection| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let oldest: Vec<i64> = {
+                let mut select = transaction.prepare_cached(
+                    "SELECT n FROM processes WHERE parent IS NULL
+                         AND status IN ('completed', 'failed', 'terminated', 'killed', 'stuck')
+                     ORDER BY n DESC LIMIT -1 OFFSET ?1",
+                )?;
+                select.query_map(params![keep], |row| row.get(0))?.collect::<Result<_, _>>()?
+            };
+            for n in oldest {
+                const TREE: &str = "WITH RECURSIVE tree(n, process) AS (
+                     SELECT n, process FROM processes WHERE n = ?1 UNION
+                     SELECT processes.n, processes.process FROM processes JOIN tree ON processes.parent = tree.process)";
+                transaction
+                    .execute(&format!("{TREE} DELETE FROM journal WHERE n IN (SELECT n FROM tree)"), params![n])?;
+                transaction
+                    .execute(&format!("{TREE} DELETE FROM processes WHERE n IN (SELECT n FROM tree)"), params![n])?;
+            }
+            transaction.commit()?;
+            Ok(Ok(()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -159,6 +159,9 @@ pub struct Round {
     /// Effects that did not come: operator, fact, changes, whether the inputs are new.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub disappointments: Vec<(usize, u32, u64, bool)>,
+    /// Actions that were tried because there was no plan, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub tried: Vec<String>,
 }
 
 /// What came of a step.

@@ -490,7 +490,7 @@ impl<'a> Deltas<'a> {
         let Some(elements) = &self.elements else { return };
         let found = elements.lock().unwrap_or_else(PoisonError::into_inner).feed(text);
         for (index, value) in found {
-            self.core.emit(|| What::LlmElement { action: self.action.to_owned(), index, value });
+            self.core.tell(|| What::LlmElement { action: self.action.to_owned(), index, value });
         }
     }
 

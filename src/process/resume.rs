@@ -155,6 +155,7 @@ impl Process {
 
     /// Where planning stood; numbers of another shape mean nothing now, and planning begins anew.
     fn stand_at(&mut self, round: Round, same_shape: bool) {
+        self.tried_when_stuck = round.tried.iter().filter_map(|name| self.core().index.action(name)).collect();
         if !same_shape {
             self.rest.clear();
             self.expected.clear();
@@ -174,7 +175,9 @@ impl Process {
 
     /// Where planning stands.
     fn round(&self) -> Round {
+        let name = |action: &usize| self.core().agent.actions.get(*action).map(|action| action.name.clone());
         Round {
+            tried: self.tried_when_stuck.iter().filter_map(name).collect(),
             rest: self.rest.clone(),
             expected: self.expected.iter().map(|(at, fact, value)| (*at, fact.0, *value)).collect(),
             disappointments: self

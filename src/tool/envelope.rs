@@ -36,7 +36,7 @@ pub fn defused(text: &str) -> String {
 /// Whether what follows a `<` reads as one of the tags: letter case, blanks, slashes and characters that do not show
 /// are looked through.
 fn begins_tag(rest: &str) -> bool {
-    let mut letters = rest.chars().filter(|c| shows(*c)).skip_while(|c| *c == '/').flat_map(char::to_lowercase);
+    let mut letters = rest.chars().filter(|c| shows(*c) && *c != '/').flat_map(char::to_lowercase);
     let longest = UNTRUSTED.len();
     let head: String = letters.by_ref().take(longest).collect();
     head.starts_with(TRUSTED) || head.starts_with(UNTRUSTED)

@@ -5,13 +5,14 @@
 //! - a block `plan`: the steps of the plan from the declared inputs, one a line, or `none: …` what is missing.
 //! - a block `prompt ACTION`: the user message that the action would send, inputs made up from their types.
 //! - a block `scripted`: the model's replies (a script); with it, or with a block `inputs`, the agent is run.
+//! - a block `answers`: what people answer, by action; a list is taken in order. What they were asked heads the `trace`.
 //! - a block `inputs`: text, or a mapping from types to objects.
 //! - a block `trace`: how a run went: each step, the status, the result.
 //! - a block `talk`: what models were offered and told in a run, turn by turn.
 //!
 //! `UPDATE=1 cargo test suite` rewrites `plan`, `prompt`, `trace` and `talk` blocks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -191,9 +192,23 @@ fn trace(engine: &Engine, case: &Case, scripted: Option<&str>) -> (String, Strin
         Err(error) => return (format!("error: {error}\n"), String::new()),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(process.run());
+    let mut answers = answers(case);
+    let mut asked = String::new();
+    runtime.block_on(async {
+        process.run().await;
+        while let Some(pending) = process.waiting() {
+            let question = &pending.question;
+            let _ = writeln!(asked, "{} asks: {}", question.action, question.prompt.trim_end().replace('\n', "\n  "));
+            let Some(answer) = answers.get_mut(&question.action).and_then(|left| left.pop_front()) else { break };
+            if let Err(error) = process.answer(answer).await {
+                let _ = writeln!(asked, "error: {error}");
+                continue;
+            }
+            process.run().await;
+        }
+    });
     let document = serde_json::to_value(process.document()).expect("a document is JSON");
-    let mut out = String::new();
+    let mut out = asked;
     for step in document["history"].as_array().into_iter().flatten() {
         let word = |key: &str| step[key].as_str().unwrap_or_default().to_owned();
         let times = match step["attempts"].as_u64() {
@@ -246,6 +261,17 @@ fn talk(heard: &[What]) -> String {
         );
     }
     out
+}
+
+/// What people answer, by action, in order.
+fn answers(case: &Case) -> BTreeMap<String, VecDeque<Value>> {
+    let block = case.expected.iter().find(|(info, _)| info == "answers").map(|(_, block)| block.text.as_str());
+    let written: BTreeMap<String, Value> = serde_yaml::from_str(block.unwrap_or("{}")).expect("answers are YAML");
+    let in_order = |answer| match answer {
+        Value::Array(answers) => VecDeque::from(answers),
+        one => VecDeque::from([one]),
+    };
+    written.into_iter().map(|(action, answer)| (action, in_order(answer))).collect()
 }
 
 fn inputs(block: &Block) -> Vec<Input> {

@@ -341,7 +341,13 @@ impl ScatterBody {
         let mut running = stream::iter(running).buffer_unordered(self.concurrency.min(total).max(1));
         let mut results: Vec<Option<Value>> = vec![None; total];
         let (mut done, mut failed): (usize, Vec<(usize, Failure)>) = (0, Vec::new());
+        let mut waits: Option<Failure> = None;
         while let Some((at, result)) = running.next().await {
+            if let Some(failure) = result.as_ref().err().filter(|failure| failure.is_waiting()) {
+                // The other parts end first; then the process waits, and all of it is done again with the answer.
+                waits.get_or_insert(failure.clone());
+                continue;
+            }
             done += 1;
             let message = result.as_ref().err().map(|failure| failure.message.clone());
             cx.progress(Progress { part: format!("part {}", at + 1), done, total, ok: message.is_none(), message });
@@ -359,6 +365,9 @@ impl ScatterBody {
         }
         if total - failed.len() < needed {
             return Err(self.too_few(failed, needed, total));
+        }
+        if let Some(failure) = waits {
+            return Err(failure);
         }
         Ok(results.into_iter().flatten().collect())
     }

@@ -1,7 +1,6 @@
 //! What several bodies share: rendering with failures in their own words, variables on top, bodies that wait for a later
 //! version.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -15,7 +14,6 @@ use crate::value::{Output, OutputKind, ShapeKind, TypeKind, Types};
 
 use super::context::{Context, Failure, FailureKind};
 use super::lower::{Extra, LowerCx};
-use super::{Body, Needs};
 
 impl From<RenderError> for Failure {
     fn from(error: RenderError) -> Failure {
@@ -131,34 +129,5 @@ pub(super) fn excerpt(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
-    }
-}
-
-/// A body that is read, checked and planned with, but not performed by this version.
-#[derive(Debug)]
-pub(crate) struct Unsupported {
-    kind: &'static str,
-}
-
-impl Unsupported {
-    /// Notes the body as unsupported at `span` and stands in for it.
-    pub(crate) fn body(kind: &'static str, span: Span, cx: &mut dyn LowerCx) -> Arc<dyn Body> {
-        cx.unsupported(span, &format!("the body `{kind}`"));
-        Arc::new(Unsupported { kind })
-    }
-}
-
-#[async_trait::async_trait]
-impl Body for Unsupported {
-    fn kind(&self) -> &'static str {
-        self.kind
-    }
-
-    fn needs(&self) -> Needs {
-        Needs::default()
-    }
-
-    async fn perform(&self, _: &dyn Context) -> Result<Value, Failure> {
-        Err(Failure::new(FailureKind::Error, format!("not supported yet: the body `{}`", self.kind)))
     }
 }

@@ -13,6 +13,7 @@ mod choose;
 mod completions;
 mod domain;
 mod explain;
+mod form;
 mod graph;
 mod input;
 mod keep;

@@ -37,6 +37,8 @@ struct State {
     facts: BTreeMap<String, StepFacts>,
     /// The step that ended last, and how.
     ended: Option<(String, Mark)>,
+    /// The state that was entered since the last plan.
+    entered: Option<String>,
     /// The step of the top process that sub-processes work for.
     current: Option<String>,
 }
@@ -70,7 +72,9 @@ impl Watcher {
         match what {
             What::ProcessCreated { agent, .. } => self.list.title(agent),
             What::Planned { steps, goal, cost, replanned } => {
+                let entered = state.entered.take().map(|entered| format!("the process is in state `{entered}` now"));
                 let reason = replanned.then(|| match &state.ended {
+                    _ if entered.is_some() => entered.unwrap_or_default(),
                     Some((action, Mark::Failed)) => format!("`{action}` failed"),
                     Some((action, Mark::Empty)) => format!("`{action}` brought nothing"),
                     Some((action, _)) => format!("`{action}` did not bring what was expected"),
@@ -137,6 +141,7 @@ impl Watcher {
             }
             What::Finished { .. } => self.list.end(),
             What::StateEntered { state: entered, .. } => {
+                state.entered = Some(entered.clone());
                 if self.out.verbose {
                     self.list.line(self.dim(format!("  in state {entered}")));
                 }

@@ -144,7 +144,21 @@ fn question(text: &str) -> Result<String, Fault> {
     }
 }
 
-fn say(text: &str) {
+/// Asks for a line until there is one; `None` at the end of the input, or when `is_over` says so.
+pub(super) fn line(text: &str, is_over: &dyn Fn() -> bool) -> Option<String> {
+    let asked = text.to_owned();
+    let (answers, answer) = mpsc::channel();
+    std::thread::spawn(move || answers.send(question(&asked)));
+    loop {
+        match answer.recv_timeout(LOOK) {
+            Ok(answer) => return answer.ok(),
+            Err(mpsc::RecvTimeoutError::Timeout) if !is_over() => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+pub(super) fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 

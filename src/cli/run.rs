@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::engine::{Engine, Input, LimitOptions, MissingInput, Person, RunOptions, StartError};
+use crate::engine::{Engine, Input, LimitOptions, MissingInput, Person, Question, RunOptions, StartError};
 use crate::process::document::Waiting;
 use crate::process::{Document, Kill, Process, Status};
 use crate::program::Agent;
@@ -17,7 +17,7 @@ use super::loaded::{Clock, Loaded, Outcome, options};
 use super::observe::{Show, Watcher};
 use super::output::{BOLD, DIM, RED};
 use super::terminal::{Checklist, dollars, time};
-use super::{Exit, Fault, Out, keep, person, record};
+use super::{Exit, Fault, Out, form, keep, person, record};
 
 /// Runs an agent, shows its steps, and prints its result last.
 pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
@@ -282,6 +282,10 @@ pub(super) struct AtTerminal {
 impl Person for AtTerminal {
     fn confirm(&self, question: &str) -> bool {
         self.list.suspended(|| person::agrees(question, &|| self.kill.is_killed(), &self.out))
+    }
+
+    fn answer(&self, question: &Question) -> Option<Value> {
+        self.list.suspended(|| form::fill_in(question, &|| self.kill.is_killed(), &self.out))
     }
 }
 

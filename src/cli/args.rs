@@ -440,7 +440,7 @@ pub struct TestArgs {
     /// Write a report as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-    /// Show which actions and goals the cases reach
+    /// Show which actions, goals, templates and branches of templates the cases reach
     #[arg(long)]
     pub coverage: bool,
     /// Cases at one time; default: as many as there are processors

@@ -45,6 +45,7 @@ pub(super) fn test(args: &TestArgs, global: &Global, out: &Out) -> Result<Exit, 
         jobs: args.jobs.map(usize::from),
         prune: args.prune,
         judge: args.judge.clone(),
+        coverage: args.coverage,
     };
     let report = suite.run(&options);
     if report.cases.is_empty() && !filter.is_empty() {
@@ -65,7 +66,7 @@ pub(super) fn test(args: &TestArgs, global: &Global, out: &Out) -> Result<Exit, 
         }
         out.document(&document);
     } else {
-        show(suite, &report, out);
+        show(suite, &report, args.review, out);
         if args.coverage {
             show_coverage(&suite.coverage(&report), out);
         }
@@ -172,7 +173,8 @@ fn show_findings(loaded: &Loaded, out: &Out) {
     }
 }
 
-fn show(suite: &Suite, report: &Report, out: &Out) {
+/// Shows the report; what is reviewed next is shown there.
+fn show(suite: &Suite, report: &Report, reviewed: bool, out: &Out) {
     let mut file = "";
     for case in &report.cases {
         if out.quiet && case.status != CaseStatus::Failed {
@@ -182,10 +184,10 @@ fn show(suite: &Suite, report: &Report, out: &Out) {
             file = &case.file;
             out.line(out.paint(BOLD, file));
         }
-        show_case(suite, case, out);
+        show_case(suite, case, reviewed, out);
     }
     if !out.quiet {
-        show_end(report, out);
+        show_end(report, reviewed, out);
     }
 }
 
@@ -198,11 +200,24 @@ fn show_coverage(coverage: &Coverage, out: &Out) {
         };
         let actions = counted(of.actions, &of.actions_missed, "actions");
         let goals = counted(of.goals, &of.goals_missed, "goals");
-        out.line(format!("{}: {actions}, {goals}", of.workflow));
+        let count = |all: usize, missed: usize, what: &str| {
+            out.paint(if missed == 0 { GREEN } else { YELLOW }, format!("{} of {all} {what}", all - missed))
+        };
+        let templates = count(of.templates, of.templates_missed.len(), "templates");
+        let branches = count(of.branches, of.branches_missed.len(), "branches of templates");
+        out.line(format!("{}: {actions}, {goals}, {templates}, {branches}", of.workflow));
+        for missed in &of.templates_missed {
+            let place = out.paint(DIM, format!("{}:{}", missed.file, missed.line));
+            out.line(format!("  the template is not rendered: {}  {place}", out.paint(BOLD, &missed.text)));
+        }
+        for missed in of.branches_missed.iter().filter(|missed| missed.rendered) {
+            let place = out.paint(DIM, format!("{}:{}", missed.file, missed.line));
+            out.line(format!("  {}: {}  {place}", missed.what, out.paint(BOLD, &missed.text)));
+        }
     }
 }
 
-fn show_case(suite: &Suite, case: &CaseReport, out: &Out) {
+fn show_case(suite: &Suite, case: &CaseReport, reviewed: bool, out: &Out) {
     let ms = out.paint(DIM, format!("{:.1} ms", case.ms));
     match case.status {
         CaseStatus::Passed => {
@@ -225,13 +240,13 @@ fn show_case(suite: &Suite, case: &CaseReport, out: &Out) {
         CaseStatus::Failed => {
             out.line(format!("  {} {}  {ms}", out.paint(RED, "✗"), out.paint(BOLD, &case.name)));
             for problem in &case.problems {
-                show_problem(suite, problem, out);
+                show_problem(suite, problem, reviewed, out);
             }
         }
     }
 }
 
-fn show_problem(suite: &Suite, problem: &Problem, out: &Out) {
+fn show_problem(suite: &Suite, problem: &Problem, reviewed: bool, out: &Out) {
     let mut lines = problem.message.lines();
     let first = lines.next().unwrap_or_default();
     let place = problem.span.map(|span| suite.place(span)).unwrap_or_default();
@@ -239,7 +254,7 @@ fn show_problem(suite: &Suite, problem: &Problem, out: &Out) {
     for line in lines {
         out.line(format!("        {line}"));
     }
-    if let Some((old, new)) = &problem.texts {
+    if let Some((old, new)) = problem.texts.as_ref().filter(|_| !reviewed) {
         for line in diff_lines(old, new, AROUND) {
             out.line(format!("        {}", diff_line(&line, out)));
         }
@@ -262,10 +277,10 @@ pub(super) fn diff_line(line: &Line, out: &Out) -> String {
     format!("{head}{}", pieces.collect::<String>())
 }
 
-fn show_end(report: &Report, out: &Out) {
+fn show_end(report: &Report, reviewed: bool, out: &Out) {
     let pending: usize = report.cases.iter().map(|case| case.pending.len()).sum();
     let plural = |n: usize| if n == 1 { "" } else { "s" };
-    if pending > 0 {
+    if pending > 0 && !reviewed {
         let text = format!(
             "{pending} snapshot{} to review: `agent-run test --review` walks through them, `--update` accepts all",
             plural(pending)

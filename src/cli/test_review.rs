@@ -38,6 +38,13 @@ pub(super) fn review(report: &Report, root: &Path, out: &Out) -> Result<Exit, Fa
                 other => break other,
             }
         };
+        // At a terminal the key itself is not seen.
+        let word = match decision {
+            Decision::Accept | Decision::AcceptAll => "accepted",
+            Decision::Reject => "rejected",
+            Decision::Skip | Decision::Whole | Decision::Quit => "skipped",
+        };
+        out.note(out.paint_err(DIM, word));
         let done = match decision {
             Decision::Accept | Decision::AcceptAll => {
                 all |= decision == Decision::AcceptAll;

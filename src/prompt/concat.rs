@@ -2,7 +2,10 @@
 //! `None`, so operands that might be such values pass through the filter `string` before a text is compiled. Places of
 //! errors are mapped back.
 
+use std::borrow::Cow;
+
 use super::ast::{self, Expr, ExprKind, MathOp, Node, Span, Stmt};
+use super::branches::Point;
 
 /// What was put into a text: where in the original, and how many bytes, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,6 +39,16 @@ impl Insertions {
 
 /// A template as it is compiled.
 pub(super) fn template(text: &str, stmts: &[Stmt]) -> (String, Insertions) {
+    rewritten(text, operands(text, stmts), &[], 0)
+}
+
+/// A template that notes which way it goes at each point; the first has the number `first`.
+pub(super) fn watched(text: &str, stmts: &[Stmt], points: &[Point], first: usize) -> (String, Insertions) {
+    rewritten(text, operands(text, stmts), points, first)
+}
+
+/// The operands of `~` in a template that are made text.
+fn operands(text: &str, stmts: &[Stmt]) -> Vec<Span> {
     let mut operands = Vec::new();
     if text.contains('~') {
         ast::walk(stmts, &mut |node| {
@@ -44,7 +57,7 @@ pub(super) fn template(text: &str, stmts: &[Stmt]) -> (String, Insertions) {
             }
         });
     }
-    rewritten(text, operands)
+    operands
 }
 
 /// An expr as it is compiled.
@@ -53,7 +66,7 @@ pub(super) fn expr(text: &str, expr: &Expr) -> (String, Insertions) {
     if text.contains('~') {
         collect(text, expr, &mut operands);
     }
-    rewritten(text, operands)
+    rewritten(text, operands, &[], 0)
 }
 
 fn collect(text: &str, expr: &Expr, operands: &mut Vec<Span>) {
@@ -89,23 +102,28 @@ fn may_not_be_text(expr: &Expr) -> bool {
     ) || matches!(&expr.kind, ExprKind::Const(value) if value.as_str().is_none() && !value.is_number())
 }
 
-fn rewritten(text: &str, operands: Vec<Span>) -> (String, Insertions) {
-    let mut points: Vec<(usize, &str)> = Vec::new();
+fn rewritten(text: &str, operands: Vec<Span>, points: &[Point], first: usize) -> (String, Insertions) {
+    let mut inserted: Vec<(usize, bool, Cow<'static, str>)> = Vec::new();
     for span in operands {
-        points.push((span.start, OPEN));
-        points.push((span.end, CLOSE));
+        inserted.push((span.start, true, OPEN.into()));
+        inserted.push((span.end, false, CLOSE.into()));
+    }
+    for (at, point) in points.iter().enumerate() {
+        let (range, open, close) = point.around(first + at);
+        inserted.push((range.start, true, open.into()));
+        inserted.push((range.end, false, close.into()));
     }
     // At one place, what ends there closes before what begins there opens.
-    points.sort_by_key(|(at, what)| (*at, *what == OPEN));
-    let mut out = String::with_capacity(text.len() + points.len() * CLOSE.len());
+    inserted.sort_by_key(|(at, opens, _)| (*at, *opens));
+    let mut out = String::with_capacity(text.len() + inserted.len() * CLOSE.len());
     let mut from = 0;
-    for (at, what) in &points {
+    for (at, _, what) in &inserted {
         out.push_str(&text[from..*at]);
         out.push_str(what);
         from = *at;
     }
     out.push_str(&text[from..]);
-    (out, Insertions(points.into_iter().map(|(at, what)| (at, what.len())).collect()))
+    (out, Insertions(inserted.into_iter().map(|(at, _, what)| (at, what.len())).collect()))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! knows minijinja's syntax trees is in [`ast`].
 
 pub mod ast;
+mod branches;
 pub mod check;
 mod concat;
 pub mod data;
@@ -24,6 +25,7 @@ pub mod uses;
 pub mod value;
 pub mod vars;
 
+pub use branches::{Arm, Branch, Reach};
 pub use check::{check_data, check_expr, check_template};
 pub use data::{Data, DataFault};
 pub use error::RenderError;

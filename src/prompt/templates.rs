@@ -1,6 +1,7 @@
 //! The run-time half: all templates and exprs of a program, compiled once, rendered and evaluated by id.
 
 use super::ast::{self, Stmt};
+use super::branches::{Reach, Watch};
 use super::concat::{self, Insertions};
 use super::error::RenderError;
 use super::files::Files;
@@ -20,7 +21,7 @@ use serde_json::Value as Json;
 use std::cell::RefCell;
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// How many instructions one rendering may take.
 const FUEL: u64 = 2_000_000;
@@ -74,6 +75,8 @@ pub struct Templates {
     computed: IndexMap<(TypeId, String), ExprId>,
     /// What was put into the texts before they were compiled, by their names in the environment.
     insertions: IndexMap<String, Insertions>,
+    /// Set when renderings are watched.
+    watch: OnceLock<Box<Watch>>,
 }
 
 /// An expr, and the leaves of its `and`, `or`, `not` when there are some.
@@ -213,14 +216,15 @@ impl TemplatesBuilder {
         let templates = self.templates.into_iter().enumerate().map(template).collect();
         let exprs = self.exprs.into_iter().enumerate().map(expr).collect();
         let (types, computed, insertions) = (self.types, self.computed, self.insertions);
-        let env = environment(self.sources);
-        Arc::new(Templates { env, types, files, templates, exprs, computed, insertions })
+        let (mut env, sources) = (environment(), self.sources);
+        env.set_loader(move |name| Ok(sources.get(name).cloned()));
+        let watch = OnceLock::new();
+        Arc::new(Templates { env, types, files, templates, exprs, computed, insertions, watch })
     }
 }
 
-fn environment(sources: IndexMap<String, String>) -> Environment<'static> {
+fn environment() -> Environment<'static> {
     let mut env = Environment::new();
-    env.set_loader(move |name| Ok(sources.get(name).cloned()));
     env.set_auto_escape_callback(|_| AutoEscape::None);
     env.set_undefined_behavior(UndefinedBehavior::SemiStrict);
     env.set_syntax(ast::syntax_config());
@@ -250,6 +254,20 @@ impl Templates {
         &self.files
     }
 
+    /// From now on, what is rendered is noted: see [`Templates::reached`].
+    pub fn watch(&self) {
+        self.watch.get_or_init(|| {
+            let own = self.templates.iter().map(|template| (template.name.clone(), template.source.clone()));
+            let file = |name: &str| (name.to_owned(), self.files.source(name).unwrap_or_default().to_owned());
+            Box::new(Watch::new(environment(), own.chain(self.files.names().map(file))))
+        });
+    }
+
+    /// Which templates were rendered and which of their branches taken since [`Templates::watch`]; none without.
+    pub fn reached(&self) -> Vec<Reach> {
+        self.watch.get().map(|watch| watch.reached()).unwrap_or_default()
+    }
+
     /// The text of a template.
     pub fn template_source(&self, id: TemplateId) -> &str {
         self.templates.get(id.0 as usize).map_or("", |template| &template.source)
@@ -270,10 +288,10 @@ impl Templates {
         };
         let context = self.context(&template.uses, vars);
         let mut out = Output::default();
-        let done = self
-            .env
-            .get_template(&template.name)
-            .and_then(|compiled| compiled.render_captured_to(Value::from_dyn_object(Arc::clone(&context)), &mut out));
+        let done =
+            self.watch.get().map_or(&self.env, |watch| &watch.env).get_template(&template.name).and_then(|compiled| {
+                compiled.render_captured_to(Value::from_dyn_object(Arc::clone(&context)), &mut out)
+            });
         match done.map(drop) {
             Ok(()) => String::from_utf8(out.bytes).map_err(|_| RenderError::new("the text is not UTF-8")),
             Err(error) => Err(self.error(&error, &template.source, 0, &context, out.is_full)),
@@ -439,7 +457,9 @@ impl Templates {
         let offset = if is_own { offset } else { 0 };
         if let Some(range) = cause.range().or_else(|| error.range()) {
             let range = range.start.saturating_sub(offset)..range.end.saturating_sub(offset);
-            let range = self.insertions.get(name).map_or(range.clone(), |insertions| insertions.original(range));
+            let noted = self.watch.get().and_then(|watch| watch.insertions.get(name));
+            let insertions = noted.or_else(|| self.insertions.get(name));
+            let range = insertions.map_or(range.clone(), |insertions| insertions.original(range));
             let range = range.start.min(text.len())..range.end.min(text.len());
             let range = ast::whole(text, &range, offset > 0);
             if let Some(excerpt) = text.get(range.clone()) {

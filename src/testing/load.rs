@@ -45,6 +45,8 @@ pub struct SuiteFile {
     pub program: Arc<Program>,
     /// The agent that its cases run.
     pub agent: Arc<Agent>,
+    /// What the places of the program point into.
+    pub(super) program_sources: Arc<Sources>,
     /// The exprs of its cases.
     pub(super) templates: Arc<Templates>,
 }
@@ -132,8 +134,8 @@ struct ReadFile {
     defaults: Vec<Fixture>,
 }
 
-/// What a test file is about: a program and its first agent.
-type Subject = (Arc<Program>, Arc<Agent>);
+/// What a test file is about: a program, its first agent, and the files that it was made of.
+type Subject = (Arc<Program>, Arc<Agent>, Arc<Sources>);
 
 struct Loader<'w> {
     world: &'w SystemWorld,
@@ -159,7 +161,7 @@ impl Loader<'_> {
             }
             return None;
         };
-        let (program, agent) = self.program(&path, workflow)?;
+        let (program, agent, program_sources) = self.program(&path, workflow)?;
         let mut builder = TemplatesBuilder::new(agent.types.clone());
         let known = Known::of(&program, &agent);
         let mut cases: Vec<Case> = Vec::new();
@@ -199,7 +201,7 @@ impl Loader<'_> {
                 });
             }
         }
-        Some(SuiteFile { path, cases, program, agent, templates: builder.build() })
+        Some(SuiteFile { path, cases, program, agent, program_sources, templates: builder.build() })
     }
 
     /// The runs of a case: the row's label, its parameters, the case with them filled in.
@@ -364,6 +366,6 @@ impl Loader<'_> {
             );
             return None;
         };
-        Some((program, agent))
+        Some((program, agent, Arc::new(compiled.sources)))
     }
 }

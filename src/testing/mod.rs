@@ -30,7 +30,7 @@ mod stubs;
 mod subset;
 
 pub use case::Case;
-pub use coverage::{Coverage, FileCoverage};
+pub use coverage::{Coverage, FileCoverage, MissedBranch, MissedTemplate};
 pub use init::{First, first_test};
 pub use load::{Broken, Loaded, Suite, SuiteFile};
 pub use report::{CaseReport, CaseStatus, Problem, Report};

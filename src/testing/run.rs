@@ -48,6 +48,8 @@ pub struct RunTests {
     pub prune: bool,
     /// The model that judges, as `provider/id`, before that of the checks.
     pub judge: Option<String>,
+    /// What is rendered is noted, for [`Suite::coverage`].
+    pub coverage: bool,
 }
 
 /// What a case left behind.
@@ -69,6 +71,10 @@ impl Suite {
     /// Runs the cases.
     pub fn run(&self, options: &RunTests) -> Report {
         let started = Instant::now();
+        if options.coverage {
+            let agents = self.files.iter().flat_map(|file| &file.program.agents);
+            agents.for_each(|agent| agent.templates.watch());
+        }
         let chosen: Vec<(usize, usize)> = self.chosen(&options.filter);
         let jobs = options.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         let jobs = jobs.clamp(1, chosen.len().max(1));

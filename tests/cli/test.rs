@@ -344,3 +344,36 @@ fn only_files_with_cases_are_test_files() {
     let check = project.run(&["check", "--json"]).exits(0).json();
     assert_eq!(check["checked"]["not_checked"], json!(["1 test file (`agent-run test` does)"]));
 }
+
+#[test]
+fn coverage_names_the_templates_and_branches_that_no_case_reaches() {
+    let project = with_tests("  a:\n    input: x\n    replies: sampled\n");
+    let prompt = "    prompt: |\n      Answer:\n      {% if user_input.content ~ '' == 'x' %}\n      {{ user_input.content }}\n      {% else %}\n      Shortly.\n      {% endif %}\n      {% include 'more.jinja' %}\n";
+    let ask = project.read("workflows/ask.yaml");
+    let (before, after) = ask.split_once("    prompt: 'Answer this: {{ user_input.content }}'\n").unwrap();
+    let again = "  again:\n    description: Ask again\n    inputs: Answer\n    output: Answer\n    prompt: 'Again: {{ answer.text }}'\n    pre: answer.text == 'never'\n";
+    project.write("workflows/ask.yaml", format!("{before}{prompt}{after}{again}"));
+    project.write("prompts/more.jinja", "More:\n{% for c in [1, 2] if c > 5 %}{{ c }}{% endfor %}\n");
+    let document = project.run(&["test", "--json", "--coverage"]).exits(0).json();
+    let of = &document["coverage"]["workflows"][0];
+    let line = |file: &str, text: &str| {
+        project.read(file).lines().position(|line| line.contains(text)).map(|at| at + 1).unwrap_or_default()
+    };
+    let (workflow, more) = ("workflows/ask.yaml", "prompts/more.jinja");
+    assert_eq!((&of["templates"], &of["branches"]), (&json!(3), &json!(3)), "{of}");
+    assert_eq!(
+        of["templates_missed"],
+        json!([{"file": workflow, "line": line(workflow, "Again:"), "text": "Again: {{ answer.text }}"}])
+    );
+    assert_eq!(
+        of["branches_missed"],
+        json!([
+            {"file": more, "line": 2, "what": "`for` never has an element", "text": "c > 5", "rendered": true},
+            {"file": workflow, "line": line(workflow, "{% if"), "what": "`if` always holds",
+                "text": "user_input.content ~ '' == 'x'", "rendered": true},
+        ])
+    );
+    let output = project.run(&["test", "--coverage"]).exits(0);
+    assert!(output.stdout.contains("2 of 3 templates, 1 of 3 branches of templates"), "{output}");
+    assert!(output.stdout.contains("`for` never has an element: c > 5  prompts/more.jinja:2"), "{output}");
+}

@@ -226,20 +226,19 @@ impl ActionContext {
     ) -> Result<Value, Failure> {
         let (tool, name) = (&offered.tool, offered.name());
         let inside = self.inside(offered, arguments, Path::new(step), log.clone())?;
-        if let Some(stubs) = &self.core.run.stubs
-            && let Some(stubbed) = stubs.tool(name, &Value::Object(arguments.clone()))
-        {
-            self.tell_call(name, || Value::Object(arguments.clone()));
-            return inside.published(tool, stubbed?);
-        }
-        let Some(body) = &tool.body else {
-            return Err(Failure::new(FailureKind::Tool, format!("not supported yet: the tool `{name}`")));
-        };
         let agreed = self.may_call(offered, &inside, arguments, step).await;
         if !agreed.as_ref().is_err_and(Failure::is_waiting) {
             self.tell_call(name, || Value::Object(arguments.clone()));
         }
         agreed?;
+        if let Some(stubs) = &self.core.run.stubs
+            && let Some(stubbed) = stubs.tool(name, &Value::Object(arguments.clone()))
+        {
+            return inside.published(tool, stubbed?);
+        }
+        let Some(body) = &tool.body else {
+            return Err(Failure::new(FailureKind::Tool, format!("not supported yet: the tool `{name}`")));
+        };
         let keeps = !tool.idempotent && !self.core.run.dry_run;
         if keeps {
             self.core.begin_step(step).await?;

@@ -256,8 +256,8 @@ mod tests {
         noted.watch();
         let mut texts = Vec::new();
         for vars in renderings {
-            let vars: MapVars =
-                vars.as_object().unwrap().iter().map(|(k, v)| (k.clone(), Value::from_serialize(v))).collect();
+            let vars = vars.as_object().unwrap().iter();
+            let vars = MapVars(vars.map(|(k, v)| (k.clone(), Value::from_serialize(v))).collect());
             let (a, b) = (plain.render(id, &vars), noted.render(id, &vars));
             assert_eq!(a.as_ref().map_err(|e| (&e.excerpt, &e.range)), b.as_ref().map_err(|e| (&e.excerpt, &e.range)));
             texts.extend(b.ok());

@@ -377,3 +377,12 @@ fn coverage_names_the_templates_and_branches_that_no_case_reaches() {
     assert!(output.stdout.contains("2 of 3 templates, 1 of 3 branches of templates"), "{output}");
     assert!(output.stdout.contains("`for` never has an element: c > 5  prompts/more.jinja:2"), "{output}");
 }
+
+#[test]
+fn people_agree_to_calls_of_tools_or_do_not() {
+    let workflow = "agent: mail\ndescription: Sends a mail\ninputs: UserInput\ntypes:\n  Sent: {text: string}\ntools:\n  send_mail:\n    description: Sends a mail\n    parameters: {to: string}\n    confirm: 'Send a mail to {{ to }}?'\n    exec: {command: [echo, '{}']}\nactions:\n  send:\n    description: Send it\n    inputs: UserInput\n    output: Sent\n    tools: [send_mail]\n    prompt: 'Send this: {{ user_input.content }}'\n    achieves: It is sent\n";
+    let tests = "workflow: ../workflows/mail.yaml\ndefaults:\n  input: Hello\n  replies: {send: {turns: [{call: [{tool: send_mail, with: {to: lind}}]}, {reply: {text: done}}]}}\n  tools: {send_mail: {sent: true}}\ncases:\n  agrees: {answers: {send_mail: true}, expect: {checks: [\"tool_calls('send_mail')[0].ok\"]}}\n  refuses: {answers: {send_mail: false}, expect: {checks: [\"not tool_calls('send_mail')[0].ok\"]}}\n  is_not_asked: {expect: {checks: [\"tool_calls('send_mail')[0].ok\"]}}\n";
+    let project = project().file("workflows/mail.yaml", workflow).file("tests/mail.yaml", tests);
+    let output = project.run(&["test"]).exits(0);
+    assert!(output.stdout.contains("3 passed"), "{output}");
+}

@@ -3,6 +3,7 @@
 mod support;
 
 mod cli;
+mod confirming;
 mod mcp;
 mod mistakes;
 mod providers;
@@ -10,6 +11,7 @@ mod readme;
 mod schemas;
 mod suite;
 mod tidy;
+mod transcripts;
 mod workflows;
 
 /// A file that no `mod` names would be a test that silently never runs.

@@ -76,7 +76,8 @@ fn chat_agent(loaded: &Loaded, target: Option<&str>) -> Result<String, Fault> {
         }
         return Ok(loaded.agent.name.clone());
     }
-    let chats = loaded.engine.program().agents.iter().filter(|agent| agent.chat.is_some());
+    let program = loaded.engine.program();
+    let chats = program.agents.iter().filter(|agent| agent.chat.is_some());
     let names: Vec<&str> = chats.map(|agent| agent.name.as_str()).collect();
     match names.as_slice() {
         [only] => Ok((*only).to_owned()),

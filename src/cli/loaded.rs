@@ -214,7 +214,8 @@ pub(super) fn script(path: &Path) -> Result<Script, Fault> {
 impl Loaded {
     /// Refuses models of `--llm` whose provider the project does not have.
     pub(super) fn refuse_unknown_providers(&self, models: &IndexMap<String, String>) -> Result<(), Fault> {
-        let providers = &self.engine.program().providers;
+        let program = self.engine.program();
+        let providers = &program.providers;
         for (role, model) in models {
             let Some((name, _)) = model.split_once('/') else {
                 return Err(Fault::wrong(format!("`--llm {role}={model}` names no provider")).help(format!(

@@ -139,6 +139,17 @@ impl Watcher {
                 }
                 self.list.end();
             }
+            What::ProgramReloaded { changes, hidden } => {
+                self.list.line(self.dim(format!("  goes on with the new program: {}", changes.join(", "))));
+                for gone in hidden {
+                    self.notice(&format!("a `{}` on the blackboard is hidden: {}", gone.r#type, gone.why));
+                }
+            }
+            What::ReloadRefused { reasons } => {
+                let more = if reasons.len() > 1 { format!(" (and {} more)", reasons.len() - 1) } else { String::new() };
+                let first = reasons.first().map(String::as_str).unwrap_or_default();
+                self.list.line(self.dim(format!("  goes on with the program that it has: {first}{more}")));
+            }
             What::Finished { .. } => self.list.end(),
             What::StateEntered { state: entered, .. } => {
                 state.entered = Some(entered.clone());

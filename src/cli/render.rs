@@ -38,7 +38,7 @@ pub(super) fn render(args: &RenderArgs, global: &Global, out: &Out) -> Result<Ex
         }
     };
     if let Some(kind) = &args.wire {
-        out.document(&wire(request, kind, loaded.engine.program())?);
+        out.document(&wire(request, kind, &loaded.engine.program())?);
     } else if out.json {
         out.document(&RenderDocument::of(&request));
     } else {

@@ -45,7 +45,7 @@ pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fa
     let lines = args.events.as_deref().map(event_lines).transpose()?;
     options.observer = Some(Watcher::new(*out, show, list.clone(), lines).observer());
     loaded.refuse_unknown_providers(&options.models)?;
-    let recorder = args.record.as_deref().map(|file| record::begin(file, loaded.engine.program(), &mut options));
+    let recorder = args.record.as_deref().map(|file| record::begin(file, &loaded.engine.program(), &mut options));
     let recorder = recorder.transpose()?;
     let target = words.target.as_deref().unwrap_or(&loaded.agent.name);
     let mut process = started(&loaded, target, words.given, options, out)?;

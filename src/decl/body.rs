@@ -1,7 +1,7 @@
 //! A body as written: exactly one key of a table of kinds, its value still a node that the kind itself reads.
 
 use crate::diag::Diagnostic;
-use crate::source::{Map, Node, Spanned};
+use crate::source::{Entry, Map, Node, Spanned};
 
 use super::read::{ReadCx, listed};
 
@@ -14,12 +14,24 @@ pub const ACTION_BODIES: &[&str] =
 pub const TOOL_BODIES: &[&str] = &["set", "http", "exec", "call", "agent", "prompt", "mcp", "unfold", "agentic"];
 
 /// The one body of an action, tool or nested place.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct BodyNode {
     /// Which kind, and where its key stands.
     pub kind: Spanned<String>,
     /// What was written under it.
     pub node: Node,
+}
+
+/// The order of a body's own keys has no meaning, save in `set`, whose mapping is data.
+impl PartialEq for BodyNode {
+    fn eq(&self, other: &BodyNode) -> bool {
+        let maps = (self.node.as_map(), other.node.as_map());
+        let (Some(own), Some(others), true) = (maps.0, maps.1, self.kind.value != "set") else {
+            return self.kind == other.kind && self.node == other.node;
+        };
+        let same = |entry: &Entry| others.get(&entry.key.value).is_some_and(|other| other.value == entry.value);
+        self.kind == other.kind && own.entries.len() == others.entries.len() && own.entries.iter().all(same)
+    }
 }
 
 /// Finds the one body of a mapping. `owner` is the place and words for a finding when there is none or more than one.

@@ -41,6 +41,18 @@ macro_rules! record {
             /// The keys that may be written, in declaration order.
             $vis const KEYS: &'static [&'static str] = &[$( $crate::decl::record::key(stringify!($field)) ),*];
 
+            /// The keys whose values differ from those of another, in declaration order.
+            #[allow(dead_code, unused_mut, unused_variables, reason = "not every record is compared or has fields")]
+            pub(crate) fn differing(&self, other: &Self) -> Vec<&'static str> {
+                let mut keys = Vec::new();
+                $(
+                    if self.$field != other.$field {
+                        keys.push($crate::decl::record::key(stringify!($field)));
+                    }
+                )*
+                keys
+            }
+
             /// Reads the record from a mapping whose keys were checked by the caller.
             #[allow(dead_code, unused_variables, reason = "not every record is read in parts or has fields")]
             pub(crate) fn read_fields(

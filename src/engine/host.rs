@@ -1,7 +1,10 @@
 //! What the engine is to its processes.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
 
 use futures::future::BoxFuture;
 use indexmap::IndexMap;
@@ -10,7 +13,7 @@ use serde_json::{Value, json};
 use crate::action::context::{Question, QuestionKind, ServerCall};
 use crate::action::{Failure, FailureKind};
 use crate::llm::{Catalog, Cooldowns, Llm, MemoryResponseCache, ProviderConfig, ResponseCache, Script};
-use crate::process::{AgentIndex, Host, RunSettings};
+use crate::process::{AgentIndex, Host, Newer, Refused, RunSettings};
 use crate::program::{Agent, MissingEnv, Program};
 use crate::store::Store;
 use crate::tool::Tool;
@@ -21,11 +24,47 @@ use super::Person;
 use super::grant::{Grant, decide};
 use super::servers::Servers;
 
-/// The shared inside of an engine.
+/// The program in force, which is swapped as a whole.
+pub(super) struct Current {
+    pub(super) inner: ArcSwap<Inner>,
+    /// Why the files as they are now are not in force.
+    refused: ArcSwapOption<Refused>,
+    /// Programs and refusals so far.
+    count: AtomicU64,
+}
+
+impl Current {
+    pub(super) fn new(program: Arc<Program>, world: Arc<dyn World>, person: Option<Arc<dyn Person>>) -> Arc<Current> {
+        Arc::new_cyclic(|current| {
+            let inner = Inner::new(program, world, person, current.clone());
+            Current { inner: ArcSwap::from_pointee(inner), refused: ArcSwapOption::empty(), count: AtomicU64::new(1) }
+        })
+    }
+
+    /// Puts another program in force: whoever looks from now on sees it whole.
+    pub(super) fn swap(&self, program: Arc<Program>) {
+        let number = self.count.fetch_add(1, Ordering::SeqCst) + 1;
+        let next = self.inner.load().under(program, number);
+        self.inner.store(Arc::new(next));
+        self.refused.store(None);
+    }
+
+    /// Takes down that the files as they are now were refused, or that they say again what is in force.
+    pub(super) fn refuse(&self, reasons: Option<Vec<String>>) {
+        let number = || self.count.fetch_add(1, Ordering::SeqCst) + 1;
+        self.refused.store(reasons.map(|reasons| Arc::new(Refused { number: number(), reasons })));
+    }
+}
+
+/// The shared inside of an engine: one program with what was made for it.
 pub(super) struct Inner {
     pub(super) program: Arc<Program>,
     pub(super) world: Arc<dyn World>,
     person: Option<Arc<dyn Person>>,
+    /// Which program of the engine it is, from 1.
+    number: u64,
+    /// The engine, which may have a newer program.
+    current: Weak<Current>,
     /// Tables of the agents, in the program's order.
     indexes: Vec<OnceLock<Arc<AgentIndex>>>,
     /// Providers that were built.
@@ -35,38 +74,65 @@ pub(super) struct Inner {
     /// Models that failed a moment ago.
     cooldowns: Cooldowns,
     /// What a person has agreed to: permission and subject.
-    granted: Mutex<BTreeSet<(String, String)>>,
+    granted: Arc<Mutex<BTreeSet<(String, String)>>>,
     /// MCP servers, those that run among them.
     pub(super) servers: Servers,
     /// Held while a person is asked.
-    asking: tokio::sync::Mutex<()>,
+    asking: Arc<tokio::sync::Mutex<()>>,
     /// What was told of once.
-    told: Mutex<BTreeSet<&'static str>>,
+    told: Arc<Mutex<BTreeSet<&'static str>>>,
     /// Where processes are kept.
-    pub(super) store: OnceLock<Arc<dyn Store>>,
+    pub(super) store: Arc<OnceLock<Arc<dyn Store>>>,
 }
 
 impl Inner {
-    pub(super) fn new(program: Arc<Program>, world: Arc<dyn World>, person: Option<Arc<dyn Person>>) -> Inner {
+    fn new(
+        program: Arc<Program>,
+        world: Arc<dyn World>,
+        person: Option<Arc<dyn Person>>,
+        current: Weak<Current>,
+    ) -> Inner {
         let indexes = program.agents.iter().map(|_| OnceLock::new()).collect();
         let root = world.root().map(std::path::Path::to_owned).unwrap_or_default();
         let servers = Servers::new(program.clone(), root);
-        let (providers, granted, asking) = (Mutex::default(), Mutex::default(), tokio::sync::Mutex::default());
-        let (responses, cooldowns) = (Arc::new(MemoryResponseCache::default()), Cooldowns::default());
-        let (told, store) = (Mutex::default(), OnceLock::new());
         Inner {
             program,
             world,
             person,
+            number: 1,
+            current,
             indexes,
-            providers,
-            responses,
-            cooldowns,
-            granted,
+            providers: Mutex::default(),
+            granted: Arc::default(),
             servers,
-            asking,
-            told,
-            store,
+            asking: Arc::default(),
+            told: Arc::default(),
+            responses: Arc::new(MemoryResponseCache::default()),
+            cooldowns: Cooldowns::default(),
+            store: Arc::default(),
+        }
+    }
+
+    /// The same around another program: what a person has granted stays granted; providers and servers whose
+    /// declaration is the same stay as they are.
+    fn under(&self, program: Arc<Program>, number: u64) -> Inner {
+        let mut providers = lock(&self.providers).clone();
+        providers.retain(|name, _| program.has_same_provider(&self.program, name));
+        Inner {
+            world: self.world.clone(),
+            person: self.person.clone(),
+            number,
+            current: self.current.clone(),
+            indexes: program.agents.iter().map(|_| OnceLock::new()).collect(),
+            providers: Mutex::new(providers),
+            granted: self.granted.clone(),
+            servers: self.servers.under(program.clone()),
+            asking: self.asking.clone(),
+            told: self.told.clone(),
+            responses: self.responses.clone(),
+            cooldowns: Cooldowns::default(),
+            store: self.store.clone(),
+            program,
         }
     }
 
@@ -124,6 +190,28 @@ impl Host for Inner {
     fn agent(&self, name: &str) -> Option<(Arc<Agent>, Arc<AgentIndex>)> {
         let agent = self.program.agent(name)?;
         Some((agent.clone(), self.index(agent)))
+    }
+
+    fn newer(&self, agent: &str, run: &RunSettings, is_top: bool) -> Option<Result<Newer, Refused>> {
+        let current = self.current.upgrade()?;
+        let newest = current.inner.load_full();
+        if newest.number == self.number {
+            return current.refused.load_full().map(|refused| Err((*refused).clone()));
+        }
+        let number = newest.number;
+        let refuse = |reason: String| Some(Err(Refused { number, reasons: vec![reason] }));
+        let Some(found) = newest.program.agent(agent).cloned() else {
+            return refuse(format!("the changed files have no agent `{agent}`"));
+        };
+        let index = if is_top && !run.config.is_empty() {
+            match super::config_with(&found, &run.config) {
+                Ok(config) => Arc::new(AgentIndex::with_config(&found, &config)),
+                Err(error) => return refuse(error.to_string()),
+            }
+        } else {
+            newest.index(&found)
+        };
+        Some(Ok(Newer { host: newest, agent: found, index, number }))
     }
 
     fn catalog(&self) -> &Catalog {

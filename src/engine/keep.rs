@@ -248,13 +248,13 @@ fn spent(row: &Row) -> Spent {
 impl Engine {
     /// The same engine with a store: processes that are started from now on are kept there. It has one store for good.
     pub fn with_store(self, store: Arc<dyn Store>) -> Engine {
-        self.inner.store.get_or_init(|| store);
+        self.inner().store.get_or_init(|| store);
         self
     }
 
     /// The store.
-    pub fn store(&self) -> Option<&Arc<dyn Store>> {
-        self.inner.store.get()
+    pub fn store(&self) -> Option<Arc<dyn Store>> {
+        self.inner().store.get().cloned()
     }
 
     /// A process of the store, as it was left, in this program's hands from then on. What the run had set holds, where
@@ -264,7 +264,7 @@ impl Engine {
     /// Why it cannot go on; it is as it was then.
     pub async fn resume(&self, id: &str, options: RunOptions) -> Result<Process, ResumeError> {
         let unknown = || ResumeError::Store(StoreError::Unknown(id.to_owned()));
-        let store = self.inner.store.get().cloned().ok_or_else(unknown)?;
+        let store = self.store().ok_or_else(unknown)?;
         let row = store.row(id).await?.ok_or_else(unknown)?;
         if let Some(parent) = row.parent {
             return Err(ResumeError::Belongs { process: row.process, parent });
@@ -304,7 +304,7 @@ impl Engine {
 
     /// The objects that a context holds, as far as they fit the agent.
     pub(super) fn context_objects(&self, agent: &Agent, context: &str) -> Result<Vec<super::run::Given>, StartError> {
-        let Some(store) = self.inner.store.get() else {
+        let Some(store) = self.store() else {
             return Err(StartError::BadOption("a context needs the store; leave `--no-store` out".to_owned()));
         };
         let kept = futures::executor::block_on(store.context(context))
@@ -319,7 +319,7 @@ impl Engine {
 
     /// Gives the store notice of a new process: what is too old goes, and another program may end it.
     pub(super) fn registered(&self, agent: &Agent, core: &Core) {
-        let Some(store) = self.inner.store.get() else { return };
+        let Some(store) = self.store() else { return };
         let kill = core.kill.clone();
         store.on_asked_to_end(&core.id, Box::new(move || kill.kill()));
         let written = agent.written.modules.iter().filter_map(|module| module.store.as_ref());

@@ -9,6 +9,7 @@ mod inputs;
 mod keep;
 mod plan;
 mod rank;
+mod reload;
 mod render;
 mod tools;
 mod servers;
@@ -30,6 +31,7 @@ use crate::process::{AgentIndex, Core, Host, Kill, Observer, Process, RunSetting
 use crate::program::{Agent, Limits, Program};
 use crate::world::World;
 
+pub use crate::process::ReloadPolicy;
 pub use inputs::{Input, MissingInput};
 pub use keep::{ResumeError, end_stored};
 pub use plan::{
@@ -37,10 +39,11 @@ pub use plan::{
     StepDocument,
 };
 pub use rank::{Candidate, Ranked};
+pub use reload::{Reload, Reloader};
 pub use render::{MessageDocument, RenderDocument};
 pub use tools::ToolNode;
 
-use host::Inner;
+use host::{Current, Inner};
 
 /// Someone who can be asked.
 pub trait Person: Send + Sync {
@@ -56,7 +59,7 @@ pub trait Person: Send + Sync {
 /// A program that processes run on.
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    current: Arc<Current>,
 }
 
 /// What a run sets.
@@ -94,6 +97,8 @@ pub struct RunOptions {
     pub no_date_line: bool,
     /// Hears of everything that happens.
     pub observer: Option<Observer>,
+    /// What the process does when the program changes, where its agent does not say.
+    pub reload: ReloadPolicy,
     /// Ends the process.
     pub kill: Kill,
     /// What was asked to be run, relative to the project; kept with the process, so that it can be resumed.
@@ -143,28 +148,39 @@ pub enum StartError {
 impl Engine {
     /// The host of a program in a world.
     pub fn new(program: Arc<Program>, world: Arc<dyn World>) -> Engine {
-        Engine { inner: Arc::new(Inner::new(program, world, None)) }
+        Engine { current: Current::new(program, world, None) }
     }
 
     /// The host of a program in a world, with someone who can be asked.
     pub fn with_person(program: Arc<Program>, world: Arc<dyn World>, person: Arc<dyn Person>) -> Engine {
-        Engine { inner: Arc::new(Inner::new(program, world, Some(person))) }
+        Engine { current: Current::new(program, world, Some(person)) }
     }
 
     /// Where the project is on this machine; `None` for a world that is not on disk.
     pub fn world_root(&self) -> Option<std::path::PathBuf> {
-        self.inner.world.root().map(std::path::Path::to_owned)
+        self.inner().world.root().map(std::path::Path::to_owned)
     }
 
-    /// The program.
-    pub fn program(&self) -> &Arc<Program> {
-        &self.inner.program
+    /// The program in force.
+    pub fn program(&self) -> Arc<Program> {
+        self.inner().program.clone()
+    }
+
+    /// The program in force, with what was made for it.
+    fn inner(&self) -> Arc<Inner> {
+        self.current.inner.load_full()
+    }
+
+    /// Puts another program in force. New processes run on it; those that run take it at their next planning step, or
+    /// keep theirs (runtime.md 6).
+    pub fn swap(&self, program: Arc<Program>) {
+        self.current.swap(program);
     }
 
     /// Asks the MCP servers that were started to end, and waits a moment for them. An engine that is dropped without
     /// this kills them.
     pub async fn close(&self) {
-        self.inner.servers.close().await;
+        self.inner().servers.close().await;
     }
 
     /// The agent of this name; the program's first without one.
@@ -172,7 +188,7 @@ impl Engine {
     /// # Errors
     /// [`StartError::UnknownAgent`].
     pub fn agent(&self, name: Option<&str>) -> Result<Arc<Agent>, StartError> {
-        let program = &self.inner.program;
+        let program = self.program();
         let found = match name {
             Some(name) => program.agent(name),
             None => program.agents.first(),
@@ -198,7 +214,7 @@ impl Engine {
         if options.planner == Some(PlannerKind::Supervisor) {
             return Err(StartError::Unsupported(vec!["not supported yet: `planner: supervisor`".to_owned()]));
         }
-        let given = inputs::given(&agent, inputs, self.inner.world.as_ref())?;
+        let given = inputs::given(&agent, inputs, self.inner().world.as_ref())?;
         inputs::refuse_missing(&agent, &given)?;
         let given = match &options.context {
             Some(context) => [self.context_objects(&agent, context)?, given].concat(),
@@ -210,11 +226,12 @@ impl Engine {
     /// What an agent, or one that it runs as a sub-process, uses that this version does not run.
     fn unsupported(&self, agent: &Arc<Agent>) -> Vec<String> {
         let mut reached = vec![agent.clone()];
+        let program = self.program();
         let mut next = 0;
         while let Some(current) = reached.get(next).cloned() {
             next += 1;
             for name in current.actions.iter().flat_map(|action| action.body.needs().agents) {
-                let other = self.inner.program.agent(&name);
+                let other = program.agent(&name);
                 reached.extend(other.filter(|other| !reached.iter().any(|known| known.name == other.name)).cloned());
             }
         }
@@ -244,16 +261,17 @@ impl Engine {
         options: RunOptions,
         left: Option<(String, Spent)>,
     ) -> Result<Core, StartError> {
+        let inner = self.inner();
         if options.script.is_none() && options.model.is_none() {
             self.check_models(agent, &options.models)?;
         }
         let index = match options.config.is_empty() {
-            true => self.inner.index(agent),
+            true => inner.index(agent),
             false => Arc::new(AgentIndex::with_config(agent, &config_with(agent, &options.config)?)),
         };
         let limits = options.limits.over(agent.limits);
-        let kept = if self.inner.store.get().is_some() { keep::settings(&options) } else { Value::Null };
-        let journal = self.inner.store.get().map(|store| {
+        let kept = if inner.store.get().is_some() { keep::settings(&options) } else { Value::Null };
+        let journal = inner.store.get().map(|store| {
             Arc::new(keep::Keeper::new(store.clone(), &options)) as Arc<dyn crate::process::journal::Journal>
         });
         let run = RunSettings {
@@ -267,18 +285,20 @@ impl Engine {
             stream: options.stream,
             date_line: !options.no_date_line,
             observer: options.observer,
+            config: options.config,
+            reload: options.reload,
             journal,
             kept,
         };
         let (id, spent) = match left {
             Some((id, spent)) => (id, Some(spent)),
             None => {
-                let id = Host::new_id(&*self.inner).map_err(|failure| StartError::BadOption(failure.message))?;
+                let id = Host::new_id(&*inner).map_err(|failure| StartError::BadOption(failure.message))?;
                 (id, None)
             }
         };
         let ledger = Arc::new(Engine::ledger(limits, spent));
-        Ok(Core::new(id, self.inner.clone(), agent.clone(), index, Arc::new(run), ledger, options.kill))
+        Ok(Core::new(id, inner, agent.clone(), index, Arc::new(run), ledger, options.kill))
     }
 }
 
@@ -288,7 +308,8 @@ impl Engine {
         let modules = agent.written.modules.iter().filter_map(|module| module.models.as_ref());
         let declared = modules.flat_map(|models| models.roles.iter().map(|(name, _)| name.value.as_str()));
         let roles: Vec<&str> = std::iter::once("default").chain(declared).collect();
-        let providers: Vec<&str> = self.inner.program.providers.keys().map(String::as_str).collect();
+        let program = self.program();
+        let providers: Vec<&str> = program.providers.keys().map(String::as_str).collect();
         for (role, model) in models {
             if !roles.contains(&role.as_str()) {
                 let help = crate::diag::suggest::near_or_all(role, roles.iter().copied(), "the roles");

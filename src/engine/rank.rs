@@ -45,14 +45,14 @@ impl Engine {
     /// The agents that can start from what is given, and for those that cannot, why.
     pub fn agents_for(&self, given: &[Input], returns: Option<&str>) -> (Vec<Candidate>, Vec<String>) {
         let (mut candidates, mut left_out) = (Vec::new(), Vec::new());
-        for agent in &self.inner.program.agents {
+        for agent in &self.program().agents {
             if let Some(returns) = returns
                 && !agent.goals.iter().any(|goal| gives(agent, goal, returns))
             {
                 left_out.push(format!("`{}` has no goal that gives `{returns}`", agent.name));
                 continue;
             }
-            let objects = inputs::given(agent, given.to_vec(), self.inner.world.as_ref());
+            let objects = inputs::given(agent, given.to_vec(), self.inner().world.as_ref());
             match objects.and_then(|objects| inputs::refuse_missing(agent, &objects)) {
                 Err(why) => left_out.push(format!("`{}` cannot start from this: {why}", agent.name)),
                 Ok(()) => candidates.push(Candidate {
@@ -68,7 +68,8 @@ impl Engine {
 
     /// The goals of all agents; those that give `returns`, when it is there.
     pub fn goals_for(&self, returns: Option<&str>) -> Vec<Candidate> {
-        let agents = self.inner.program.agents.iter();
+        let program = self.program();
+        let agents = program.agents.iter();
         let goals = agents.flat_map(|agent| agent.goals.iter().map(move |goal| (agent, goal)));
         let fitting = goals.filter(|(agent, goal)| returns.is_none_or(|returns| gives(agent, goal, returns)));
         let candidate = |(agent, goal): (&std::sync::Arc<Agent>, &Goal)| Candidate {
@@ -91,7 +92,8 @@ impl Engine {
         options: RunOptions,
     ) -> Result<Vec<Ranked>, Failure> {
         // The project's default model answers; an agent that has its own would speak for itself only.
-        let agents = &self.inner.program.agents;
+        let program = self.program();
+        let agents = &program.agents;
         let has_own = |agent: &Agent| {
             let own = agent.written.modules.first().and_then(|module| module.models.as_ref());
             own.is_some_and(|models| models.default.is_some())

@@ -75,7 +75,7 @@ impl Engine {
             let help = crate::diag::suggest::near_or_all(action, names, "its actions");
             return Err(StartError::BadOption(format!("the agent `{}` has no action `{action}`; {help}", agent.name)));
         };
-        let mut objects = inputs::given(&agent, given, self.inner.world.as_ref())?;
+        let mut objects = inputs::given(&agent, given, self.inner().world.as_ref())?;
         if sample {
             add_samples(&agent, &declared.inputs, &mut objects)?;
             let entered =

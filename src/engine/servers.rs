@@ -23,7 +23,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 pub(super) struct Servers {
     program: Arc<Program>,
     root: PathBuf,
-    slots: IndexMap<String, Mutex<Slot>>,
+    slots: IndexMap<String, Arc<Mutex<Slot>>>,
 }
 
 /// One server.
@@ -51,11 +51,21 @@ fn tool_failure(message: String) -> Failure {
 impl Servers {
     /// The servers of a program; none is started. `root` is the directory of the project.
     pub(super) fn new(program: Arc<Program>, root: PathBuf) -> Servers {
-        let slots = program.mcp_servers.keys().map(|name| (name.clone(), Mutex::default())).collect();
+        let slots = program.mcp_servers.keys().map(|name| (name.clone(), Arc::default())).collect();
         Servers { program, root, slots }
     }
 
-    fn server(&self, name: &str) -> Result<(&ServerConfig, &Mutex<Slot>), Failure> {
+    /// The servers of the program that takes the place of this one's: those with the same declaration run on.
+    pub(super) fn under(&self, program: Arc<Program>) -> Servers {
+        let slot = |name: &String, config: &ServerConfig| {
+            let same = self.program.mcp_servers.get(name).is_some_and(|before| before == config);
+            self.slots.get(name).filter(|_| same).cloned().unwrap_or_default()
+        };
+        let slots = program.mcp_servers.iter().map(|(name, config)| (name.clone(), slot(name, config))).collect();
+        Servers { root: self.root.clone(), program, slots }
+    }
+
+    fn server(&self, name: &str) -> Result<(&ServerConfig, &Arc<Mutex<Slot>>), Failure> {
         let config = self.program.mcp_servers.get(name);
         let Some((config, slot)) = config.zip(self.slots.get(name)) else {
             let names = self.program.mcp_servers.keys().map(String::as_str);

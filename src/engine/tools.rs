@@ -76,7 +76,7 @@ impl Engine {
         let mut found: Vec<Arc<Offered>> = Vec::new();
         for declared in actions {
             let Some(offer) = declared.settings.tools.and_then(|id| agent.offers.get(id.0)) else { continue };
-            let mut objects = inputs::given(&agent, Vec::new(), self.inner.world.as_ref())?;
+            let mut objects = inputs::given(&agent, Vec::new(), self.inner().world.as_ref())?;
             render::add_samples(&agent, &declared.inputs, &mut objects)?;
             let process = self.process(&agent, objects, RunOptions::default())?;
             let bound = process.blackboard().bind(&declared.inputs).unwrap_or_default();

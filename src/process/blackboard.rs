@@ -31,6 +31,9 @@ impl Object {
     }
 }
 
+/// The type of an object whose own is gone from the program: objects of it are nothing that anyone asks for.
+const NO_TYPE: TypeId = TypeId(u32::MAX);
+
 /// Typed objects in the order they came. A clone is cheap and keeps what was there.
 #[derive(Clone, Debug)]
 pub struct Blackboard {
@@ -78,6 +81,24 @@ impl Blackboard {
             self.counts[kin.0 as usize] -= 1;
         }
         true
+    }
+
+    /// The same objects at the same positions for another program: `convert` gives each its type there, and its value in
+    /// the form that it has there; `None`: there is no such type any more.
+    pub(super) fn converted(
+        &self,
+        index: Arc<AgentIndex>,
+        convert: impl Fn(usize, &Object) -> Option<(TypeId, Arc<Value>)>,
+    ) -> Blackboard {
+        let mut board = Blackboard::new(index);
+        for (at, object) in self.objects.iter().enumerate() {
+            let (type_id, value) = convert(at, object).unwrap_or((NO_TYPE, object.value.clone()));
+            board.add(type_id, object.name.clone(), value);
+            if self.hidden[at] {
+                board.hide(at);
+            }
+        }
+        board
     }
 
     /// How many objects were ever added.

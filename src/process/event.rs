@@ -24,6 +24,17 @@ pub struct Event {
     pub what: What,
 }
 
+/// An object that a changed type no longer allows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoLongerFits {
+    /// Its position.
+    pub object: usize,
+    /// The name of its type.
+    pub r#type: String,
+    /// What is wrong with it now.
+    pub why: String,
+}
+
 /// What may happen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -271,6 +282,19 @@ pub enum What {
         key: String,
         /// What it is.
         message: String,
+    },
+    /// The process has taken the newer program: it plans with it from here on.
+    ProgramReloaded {
+        /// What differs for it, by name: `changed prompt of find_news`.
+        changes: Vec<String>,
+        /// Objects that no longer fit their types; an `object_hidden` follows for each.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        hidden: Vec<NoLongerFits>,
+    },
+    /// Files have changed, and the process goes on with the program that it has.
+    ReloadRefused {
+        /// Why: what is wrong in the files, or why the process cannot take the program that they give.
+        reasons: Vec<String>,
     },
     /// The process has ended.
     Finished {

@@ -30,6 +30,12 @@ pub trait Host: Send + Sync {
     /// Another agent of the program, with its tables.
     fn agent(&self, name: &str) -> Option<(Arc<Agent>, Arc<AgentIndex>)>;
 
+    /// The program that has taken the place of this one, as far as a process of `agent` needs it; `None` while this one
+    /// is the newest. `is_top`: what the run sets on the command line counts for the process.
+    fn newer(&self, _agent: &str, _run: &RunSettings, _is_top: bool) -> Option<Result<Newer, Refused>> {
+        None
+    }
+
     /// Prices and abilities of models.
     fn catalog(&self) -> &Catalog;
 
@@ -91,6 +97,27 @@ pub trait Host: Send + Sync {
     fn answer<'a>(&'a self, question: &'a Question, run: &'a RunSettings) -> BoxFuture<'a, Option<Value>>;
 }
 
+/// A program that has taken the place of another, for a process of one agent.
+pub struct Newer {
+    /// The program around the process.
+    pub host: Arc<dyn Host>,
+    /// The agent as it is now.
+    pub agent: Arc<Agent>,
+    /// Its tables.
+    pub index: Arc<AgentIndex>,
+    /// Which program it is: programs of an engine are counted.
+    pub number: u64,
+}
+
+/// Why a process does not go on with what the files say now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// Which refusal it is; a process tells of each once.
+    pub number: u64,
+    /// The reasons, one line each.
+    pub reasons: Vec<String>,
+}
+
 /// Stands in for the outside: results that are given instead of being got (test files, cli.md 5).
 pub trait Stubs: Send + Sync {
     /// The result of a tool with validated arguments; `None`: the tool is really called.
@@ -136,6 +163,20 @@ pub struct RunSettings {
     pub journal: Option<Arc<dyn Journal>>,
     /// What the program around the process needs to resume it, in its own words; kept with the process.
     pub kept: Value,
+    /// Entries of `config` that the run has changed.
+    pub config: IndexMap<String, Value>,
+    /// What a process does when its program changes, where its agent does not say; `Pin` unless a surface says otherwise.
+    pub reload: ReloadPolicy,
+}
+
+/// What a process does when its program changes (runtime.md 6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReloadPolicy {
+    /// It takes the new program at its next planning step.
+    Adopt,
+    /// It keeps the one that it started with.
+    #[default]
+    Pin,
 }
 
 impl fmt::Debug for RunSettings {

@@ -82,6 +82,20 @@ pub enum Record {
         /// The question.
         pending: Box<Pending>,
     },
+    /// The process has taken a changed program (runtime.md 6).
+    Adopted {
+        /// The shape of the changed agent; numbers are of its tables from here on.
+        shape: String,
+        /// Objects that fit their types no more.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        hidden: Vec<usize>,
+        /// Objects that the changed types gave another form, such as a default.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        filled: Vec<(usize, Value)>,
+        /// Actions that had failed for good and may be tried again.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        cured: Vec<String>,
+    },
     /// A wait is over.
     Resumed,
     /// The process has ended.

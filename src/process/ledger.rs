@@ -1,6 +1,6 @@
 //! What a process has used up, against its limits (runtime.md 3).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ pub struct Used {
 /// The account of one process; what a sub-process uses is on its parent's account too.
 #[derive(Debug)]
 pub struct Ledger {
-    limits: Limits,
+    limits: RwLock<Limits>,
     started: Mutex<Instant>,
     /// Time at work before the account was opened again.
     time_before: Duration,
@@ -67,6 +67,7 @@ impl Ledger {
     pub fn again(limits: Limits, parent: Option<Arc<Ledger>>, spent: Spent) -> Ledger {
         let (used, own) = (Mutex::new(spent.total), Mutex::new(spent.own));
         let (started, before) = (Mutex::new(Instant::now()), Mutex::default());
+        let limits = RwLock::new(limits);
         Ledger { limits, started, time_before: spent.time, used, own, before, parent }
     }
 
@@ -76,8 +77,13 @@ impl Ledger {
     }
 
     /// The limits.
-    pub fn limits(&self) -> &Limits {
-        &self.limits
+    pub fn limits(&self) -> Limits {
+        *self.limits.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets other limits from now on; what was used stays used.
+    pub fn set_limits(&self, limits: Limits) {
+        *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
     /// The account of the process that it belongs to.
@@ -111,12 +117,12 @@ impl Ledger {
 
     /// Whether the time of the process, or of one it belongs to, is up: planning stops then.
     pub fn is_out_of_time(&self) -> bool {
-        self.limits.time.is_some_and(|most| self.elapsed() >= most)
+        self.limits().time.is_some_and(|most| self.elapsed() >= most)
             || self.parent.as_ref().is_some_and(|parent| parent.is_out_of_time())
     }
 
     fn exceeded(&self, next: Next) -> Option<String> {
-        let (used, limits) = (self.used_for_message(), &self.limits);
+        let (used, limits) = (self.used_for_message(), self.limits());
         let tokens = used.input_tokens + used.output_tokens;
         if next == Next::Action && used.actions + used.replans >= limits.actions {
             let most = counted(limits.actions, "action");
@@ -147,7 +153,7 @@ impl Ledger {
         let mut nearest: Option<(Instant, Duration)> = None;
         let mut next = Some(self);
         while let Some(ledger) = next {
-            if let Some(most) = ledger.limits.time
+            if let Some(most) = ledger.limits().time
                 && let Some(end) = ledger.begun().checked_add(most.saturating_sub(ledger.time_before))
                 && nearest.is_none_or(|(before, _)| end < before)
             {

@@ -22,6 +22,7 @@ pub mod scope;
 pub mod steps;
 
 mod act;
+mod adopt;
 mod chat;
 mod ask;
 mod person;
@@ -40,8 +41,8 @@ pub use self::core::Core;
 pub use blackboard::{Blackboard, Bound};
 pub use context::ActionContext;
 pub use document::{Document, Status};
-pub use event::{Event, What};
-pub use host::{Host, Observer, RunSettings, Stubs, WrapLlm};
+pub use event::{Event, NoLongerFits, What};
+pub use host::{Host, Newer, Observer, Refused, ReloadPolicy, RunSettings, Stubs, WrapLlm};
 pub use index::AgentIndex;
 pub use kill::Kill;
 pub use ledger::{Ledger, Used};

@@ -67,10 +67,13 @@ impl Process {
         let created = left.created()?.clone();
         let core = core.after(&left.head);
         core.is_silent.store(true, Ordering::Relaxed);
-        let same_shape = core.index.shape_of(&core.agent) == created.shape;
+        let mut same_shape = core.index.shape_of(&core.agent) == created.shape;
         let start = start_of(&core, &created)?;
         let mut process = Process::new(core, start).map_err(|failure| RestoreError::Changed(failure.message))?;
         for record in left.records.into_iter().skip(1) {
+            if let Record::Adopted { shape, .. } = &record {
+                same_shape = process.core().index.shape_of(&process.core().agent) == shape;
+            }
             process.fold(record, same_shape)?;
         }
         if process.status == Status::NotStarted && !process.in_flight.is_empty() {
@@ -129,6 +132,7 @@ impl Process {
                 self.pending = Some(*pending);
                 self.set_status(Status::Waiting);
             }
+            Record::Adopted { hidden, filled, cured, .. } => self.adopt_again(&hidden, filled, &cured),
             Record::Resumed => {
                 self.pending = None;
                 self.set_status(Status::Running);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::action::{Failure, FailureKind};
 use crate::decl::workflow::PlannerKind;
 use crate::planning::{self, FactId, Plan, State, Supplier};
-use crate::program::{Goal, Number};
+use crate::program::{Agent, Goal, Number};
 use crate::prompt::Truth;
 use crate::value::{Output, OutputKind, TypeId};
 
@@ -49,9 +49,17 @@ pub struct Start {
     pub planner: Option<PlannerKind>,
 }
 
+/// What a run was started for, by name: it holds under a changed program too.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) goal: Option<String>,
+    pub(super) returns: Option<String>,
+    pub(super) planner: Option<PlannerKind>,
+}
+
 /// One run of an agent.
 pub struct Process {
-    core: Arc<Core>,
+    pub(super) core: Arc<Core>,
     pub(super) status: Status,
     pub(super) board: Arc<Blackboard>,
     pub(super) marks: Arc<Marks>,
@@ -60,6 +68,10 @@ pub struct Process {
     /// The planning domain: the agent's, or one with the goal of `returns`.
     pub(super) domain: Arc<planning::Compiled>,
     pub(super) planner: PlannerKind,
+    /// What the run was started for.
+    pub(super) wanted: Wanted,
+    /// The newest reload that was told of and not taken.
+    pub(super) refused: u64,
     /// The goals of the domain, in its order.
     pub(super) goals: Vec<Goal>,
     /// The goals that this run is about, by position; all of them when `None`.
@@ -123,6 +135,12 @@ impl Process {
             changes: 0,
             domain: agent.domain.clone(),
             planner: start.planner.unwrap_or(agent.planner),
+            wanted: Wanted {
+                goal: start.goal.clone(),
+                returns: start.returns.map(|id| agent.types.name(id).to_owned()),
+                planner: start.planner,
+            },
+            refused: 0,
             goals: agent.goals.clone(),
             only_goals: None,
             out: Vec::new(),
@@ -181,29 +199,39 @@ impl Process {
 
     /// Restricts the run to a goal, or to goals with a type of result.
     fn choose_goals(&mut self, goal: Option<&str>, returns: Option<TypeId>) -> Result<(), Failure> {
+        let agent = self.core.agent.clone();
+        self.choose_goals_of(&agent, goal, returns)
+    }
+
+    /// The same for an agent that is about to take the place of the process's own.
+    pub(super) fn choose_goals_of(
+        &mut self,
+        agent: &Arc<Agent>,
+        goal: Option<&str>,
+        returns: Option<TypeId>,
+    ) -> Result<(), Failure> {
         if let Some(name) = goal {
             let Some(index) = self.goals.iter().position(|goal| goal.name == name) else {
                 let names = self.goals.iter().map(|goal| goal.name.as_str());
                 let help = crate::diag::suggest::near_or_all(name, names, "its goals");
-                let message = format!("the agent `{}` has no goal `{name}`; {help}", self.core.agent.name);
+                let message = format!("the agent `{}` has no goal `{name}`; {help}", agent.name);
                 return Err(Failure::new(FailureKind::Error, message));
             };
             self.only_goals = Some(vec![index]);
         }
         let Some(returns) = returns else { return Ok(()) };
-        let types = &self.core.agent.types;
+        let types = &agent.types;
         let gives = |goal: &Goal| goal.output.types().iter().any(|id| types.is_subtype(*id, returns));
         let fitting: Vec<usize> = (0..self.goals.len()).filter(|at| gives(&self.goals[*at])).collect();
         if !fitting.is_empty() {
             self.only_goals = Some(fitting);
             return Ok(());
         }
-        self.add_goal_of_type(returns)
+        self.add_goal_of_type(agent, returns)
     }
 
     /// A goal of this run's own: an object of the type is there.
-    fn add_goal_of_type(&mut self, id: TypeId) -> Result<(), Failure> {
-        let agent = &self.core.agent;
+    fn add_goal_of_type(&mut self, agent: &Arc<Agent>, id: TypeId) -> Result<(), Failure> {
         let name = agent.types.name(id).to_owned();
         let has = crate::program::Fact::Has { type_id: id, count: 1 };
         let Some(fact) = agent.facts.iter().position(|fact| *fact == has) else {
@@ -253,6 +281,7 @@ impl Process {
         if self.talk.is_some() && self.chat_round().await {
             return;
         }
+        self.take_newer();
         let seen = self.observe();
         if let Some(goal) = self.reached(&seen) {
             if self.is_reply(goal) && self.message_done(None) {

@@ -3,6 +3,7 @@
 //! Everything in it is resolved: types are ids, strings are compiled templates, conditions are facts of a planning
 //! domain. It is shared by `Arc` among processes and swapped as a whole.
 
+pub mod diff;
 pub mod fact;
 pub mod graph;
 mod start;
@@ -29,6 +30,7 @@ use crate::value::Output;
 use crate::value::Validators;
 use crate::value::{TypeId, Types};
 
+pub use diff::Change;
 pub use fact::Fact;
 
 /// A compiled project, or the part of it that a command asked for.
@@ -85,15 +87,25 @@ impl Program {
     /// Whether two programs mean the same: places, comments and white space do not count.
     pub fn same_as(&self, other: &Program) -> bool {
         let secrets = |program: &Program| -> Vec<(String, String)> { format_providers(program) };
+        let lacks = |program: &Program| -> Vec<[String; 3]> {
+            let lacks = program.missing_env.iter();
+            lacks.map(|env| [env.section.clone(), env.name.clone(), env.variable.clone()]).collect()
+        };
         self.agents.len() == other.agents.len()
-            && self.agents.iter().zip(&other.agents).all(|(a, b)| a.same_as(b))
+            && self.agents.iter().zip(&other.agents).all(|(a, b)| Arc::ptr_eq(a, b) || a.same_as(b))
             && self.permissions == other.permissions
             && self.mcp_servers == other.mcp_servers
             && self.scripts == other.scripts
             && self.catalog == other.catalog
             && self.autonomy == other.autonomy
-            && self.missing_env == other.missing_env
+            && lacks(self) == lacks(other)
             && secrets(self) == secrets(other)
+    }
+
+    /// Whether the provider of this name is the same in both: settings, script and prices.
+    pub fn has_same_provider(&self, other: &Program, name: &str) -> bool {
+        let text = |program: &Program| format_providers(program).into_iter().find(|(of, _)| of == name);
+        text(self) == text(other) && self.scripts.get(name) == other.scripts.get(name) && self.catalog == other.catalog
     }
 
     /// The agent of this name.
@@ -210,10 +222,15 @@ impl Agent {
     pub fn same_as(&self, other: &Agent) -> bool {
         self.name == other.name && self.file == other.file && self.written == other.written
     }
+
+    /// What its processes do when the program changes, where the author says so.
+    pub fn reload(&self) -> Option<Reload> {
+        self.written.modules.first().and_then(|own| own.reload)
+    }
 }
 
 /// Kinds of planner (language.md 6).
-pub use crate::decl::workflow::PlannerKind;
+pub use crate::decl::workflow::{PlannerKind, Reload};
 
 /// One thing an action takes, or a run starts from.
 #[derive(Clone, Debug, PartialEq)]

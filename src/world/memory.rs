@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{FIXED_NOW, ReadError, World, normal};
 use crate::source::FILE_BYTES_MAX;
@@ -10,7 +11,7 @@ use crate::source::FILE_BYTES_MAX;
 /// A world in memory.
 #[derive(Debug)]
 pub struct MemoryWorld {
-    files: BTreeMap<PathBuf, Vec<u8>>,
+    files: Mutex<BTreeMap<PathBuf, Vec<u8>>>,
     env: BTreeMap<String, String>,
     now: jiff::Timestamp,
     ids: AtomicU64,
@@ -18,7 +19,7 @@ pub struct MemoryWorld {
 
 impl Default for MemoryWorld {
     fn default() -> Self {
-        Self { files: BTreeMap::new(), env: BTreeMap::new(), now: FIXED_NOW, ids: AtomicU64::new(0) }
+        Self { files: Mutex::default(), env: BTreeMap::new(), now: FIXED_NOW, ids: AtomicU64::new(0) }
     }
 }
 
@@ -39,13 +40,27 @@ impl MemoryWorld {
 
     /// Puts a file there.
     pub fn write(&mut self, path: impl AsRef<Path>, content: impl Into<Vec<u8>>) {
-        let path = path.as_ref();
-        self.files.insert(normal(path).unwrap_or_else(|| path.to_owned()), content.into());
+        self.save(path, content);
     }
 
     /// Takes a file away.
     pub fn remove(&mut self, path: impl AsRef<Path>) {
-        self.files.remove(path.as_ref());
+        self.delete(path);
+    }
+
+    /// Puts a file there while others look on, as an editor does.
+    pub fn save(&self, path: impl AsRef<Path>, content: impl Into<Vec<u8>>) {
+        let path = path.as_ref();
+        self.files().insert(normal(path).unwrap_or_else(|| path.to_owned()), content.into());
+    }
+
+    /// Takes a file away while others look on.
+    pub fn delete(&self, path: impl AsRef<Path>) {
+        self.files().remove(path.as_ref());
+    }
+
+    fn files(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Vec<u8>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets an environment variable.
@@ -62,7 +77,8 @@ impl MemoryWorld {
 impl World for MemoryWorld {
     fn read_bytes(&self, path: &Path) -> Result<Vec<u8>, ReadError> {
         let path = normal(path).ok_or(ReadError::Escapes)?;
-        let bytes = self.files.get(&path).ok_or(ReadError::NotFound)?;
+        let files = self.files();
+        let bytes = files.get(&path).ok_or(ReadError::NotFound)?;
         if bytes.len() > FILE_BYTES_MAX {
             return Err(ReadError::TooLarge { bytes: bytes.len() as u64 });
         }
@@ -75,11 +91,11 @@ impl World for MemoryWorld {
             let inside = path.strip_prefix(&dir).unwrap_or(path);
             inside.iter().any(|name| name.to_string_lossy().starts_with('.'))
         };
-        self.files.keys().filter(|path| path.starts_with(&dir) && !hidden(path)).cloned().collect()
+        self.files().keys().filter(|path| path.starts_with(&dir) && !hidden(path)).cloned().collect()
     }
 
     fn exists(&self, path: &Path) -> bool {
-        normal(path).is_some_and(|path| self.files.keys().any(|file| file.starts_with(&path)))
+        normal(path).is_some_and(|path| self.files().keys().any(|file| file.starts_with(&path)))
     }
 
     fn env(&self, name: &str) -> Option<String> {

@@ -5,7 +5,9 @@
 //! links too (runtime.md 7). Nothing is cached here: who reads twice may see two states.
 
 mod memory;
+mod snapshot;
 mod system;
+pub mod watch;
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -15,6 +17,7 @@ use crate::diag::Diagnostic;
 use crate::source::Span;
 
 pub use memory::MemoryWorld;
+pub use snapshot::Snapshot;
 pub use system::SystemWorld;
 
 /// The moment at which the clock of tests and scripted runs stands: 2025-01-01T00:00:00Z.
@@ -60,6 +63,17 @@ impl ReadError {
     }
 }
 
+/// What the system says of a file: when it differs, the file may; when it is the same, the file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Device and number of the file: a file that replaced another has others.
+    pub file: (u64, u64),
+    /// Its size in bytes.
+    pub size: u64,
+    /// When it was written, and when anything of it was changed, in nanoseconds.
+    pub times: (i128, i128),
+}
+
 /// Files, environment, clock and ids. All paths are relative to the root.
 pub trait World: Send + Sync {
     /// The text of a file of at most 4 MiB.
@@ -79,6 +93,11 @@ pub trait World: Send + Sync {
 
     /// Whether there is a file or directory.
     fn exists(&self, path: &Path) -> bool;
+
+    /// What tells two states of a file apart without reading it; `None` when only reading it does.
+    fn stamp(&self, _path: &Path) -> Option<Stamp> {
+        None
+    }
 
     /// Where the root is on this machine; `None` for a world that is not on disk. For programs that are run there.
     fn root(&self) -> Option<&Path> {

@@ -6,8 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+#[cfg(unix)]
+use super::Stamp;
 use super::{ReadError, World, normal};
 use crate::source::{DEPTH_MAX, FILE_BYTES_MAX};
+
+/// How long ago a file must have been changed for its stamp to be trusted, in nanoseconds.
+const STAMP_SETTLES_NS: i128 = 100_000_000;
 
 /// A directory of this machine, with its environment and clock.
 #[derive(Debug)]
@@ -113,6 +118,18 @@ impl World for SystemWorld {
 
     fn exists(&self, path: &Path) -> bool {
         self.resolve(path).is_ok()
+    }
+
+    #[cfg(unix)]
+    fn stamp(&self, path: &Path) -> Option<Stamp> {
+        use std::os::unix::fs::MetadataExt;
+        let data = fs::metadata(self.real_root().ok()?.join(normal(path)?)).ok()?;
+        let nanos = |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        let times = (nanos(data.mtime(), data.mtime_nsec()), nanos(data.ctime(), data.ctime_nsec()));
+        // Clocks of files tick slowly: what was changed just now may change again within the same tick.
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
+        let is_settled = i128::try_from(now.as_nanos()).ok()? - times.1 > STAMP_SETTLES_NS;
+        is_settled.then_some(Stamp { file: (data.dev(), data.ino()), size: data.size(), times })
     }
 
     fn root(&self) -> Option<&Path> {

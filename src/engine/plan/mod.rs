@@ -74,7 +74,7 @@ impl Engine {
         ask: impl FnOnce(&Problem<'_>, &Seen, PlannerKind) -> T,
     ) -> Result<T, StartError> {
         let assumed = given.is_empty();
-        let given = inputs::given(agent, given, self.inner.world.as_ref())?;
+        let given = inputs::given(agent, given, self.inner().world.as_ref())?;
         let mut process = self.process(agent, given, run)?;
         process.hear_given();
         let mut seen = process.observe();

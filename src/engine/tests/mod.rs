@@ -7,6 +7,7 @@ mod models;
 mod chat;
 mod keeping;
 mod planning;
+mod reloading;
 mod starting;
 mod utility;
 mod waiting;

@@ -1,0 +1,396 @@
+//! Hot reload: what is edited is in force at the next planning step, and what is broken never is.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use super::{Input, failure, output, ran};
+use crate::compile::Entry;
+use crate::engine::{Engine, Reload, ReloadPolicy, Reloader, RunOptions};
+use crate::llm::Script;
+use crate::process::{Event, Process, Status, What};
+use crate::world::MemoryWorld;
+
+const FILE: &str = "workflows/test.yaml";
+
+const TWO: &str = "agent: test
+types: {Draft: string, End: string}
+actions:
+  draft: {inputs: UserInput, output: Draft, set: first}
+  finish: {inputs: Draft, output: End, set: '{{ draft }} old'}
+goals: {done: {output: End}}
+";
+
+/// A project that is edited while it runs.
+struct Project {
+    world: Arc<MemoryWorld>,
+    reloader: Reloader,
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+impl Project {
+    fn new(workflow: &str) -> Project {
+        let world =
+            MemoryWorld::with_files([(FILE, workflow), ("agent-run.yaml", "models: {default: openai/gpt-4.1-mini}\n")]);
+        let world = Arc::new(world);
+        let mut reloader = Reloader::new(world.clone(), Entry::File(FILE.into()));
+        let first = reloader.reload();
+        assert!(first.swapped, "{:#?}", first.diagnostics);
+        Project { world, reloader, events: Arc::default() }
+    }
+
+    fn engine(&self) -> &Engine {
+        self.reloader.engine().expect("a first program")
+    }
+
+    fn start(&self, options: RunOptions) -> Process {
+        let heard = self.events.clone();
+        let observer = Arc::new(move |event: &Event| heard.lock().unwrap().push(event.clone()));
+        let options =
+            RunOptions { no_date_line: true, reload: ReloadPolicy::Adopt, observer: Some(observer), ..options };
+        self.engine().start("test", vec![Input::Text("hello".to_owned())], options).expect("it begins")
+    }
+
+    fn save(&mut self, workflow: &str) -> Reload {
+        self.world.save(FILE, workflow);
+        self.reloader.reload()
+    }
+
+    fn events(&self, is: impl Fn(&What) -> bool) -> Vec<What> {
+        self.events.lock().unwrap().iter().map(|event| event.what.clone()).filter(|what| is(what)).collect()
+    }
+
+    fn reloads(&self) -> Vec<What> {
+        self.events(|what| matches!(what, What::ProgramReloaded { .. } | What::ReloadRefused { .. }))
+    }
+}
+
+fn told(reload: &Reload) -> Vec<String> {
+    reload.changes.iter().map(ToString::to_string).collect()
+}
+
+fn reloaded(changes: &[&str]) -> What {
+    What::ProgramReloaded { changes: changes.iter().map(|text| (*text).to_owned()).collect(), hidden: Vec::new() }
+}
+
+#[tokio::test]
+async fn reloads_changed_action() {
+    let mut project = Project::new(TWO);
+    let mut process = project.start(RunOptions::default());
+    process.tick().await;
+    let reload = project.save(&TWO.replace("old", "new"));
+    assert_eq!((reload.swapped, told(&reload)), (true, vec!["changed set of finish".to_owned()]));
+    assert_eq!(process.run().await, Status::Completed);
+    assert_eq!(output(&process.document()), json!("first new"));
+    assert_eq!(project.reloads(), [reloaded(&["changed set of finish"])]);
+}
+
+#[tokio::test]
+async fn a_changed_prompt_is_in_the_next_call_of_its_model() {
+    let text = "agent: test\ntypes: {Draft: string, End: string}\nactions:\n  draft: {inputs: UserInput, output: Draft, set: \
+                first}\n  finish: {inputs: Draft, output: End, prompt: 'Polish {{ draft }}'}\ngoals: {done: {output: End}}\n";
+    let mut project = Project::new(text);
+    let script = Script::from_value(&json!({"replies": [{"reply": "done"}]})).expect("a script");
+    let mut process = project.start(RunOptions { script: Some(script), ..RunOptions::default() });
+    process.tick().await;
+    let reload = project.save(&text.replace("Polish", "Shorten"));
+    assert_eq!(told(&reload), ["changed prompt of finish"]);
+    process.run().await;
+    let asked = project.events(|what| matches!(what, What::LlmRequest { .. }));
+    let [What::LlmRequest { messages, .. }] = asked.as_slice() else { panic!("{asked:?}") };
+    assert!(messages[0].to_string().contains("Shorten first"), "{messages:?}");
+}
+
+#[tokio::test]
+async fn doesnt_reload_on_whitespace() {
+    let mut project = Project::new(TWO);
+    let mut process = project.start(RunOptions::default());
+    process.tick().await;
+    let before = project.engine().program();
+    let spaced = format!("# why not\n\n{}", TWO.replace("  draft:", "\n  draft:   "));
+    let reload = project.save(&spaced);
+    assert!(!reload.swapped && reload.changes.is_empty());
+    assert!(Arc::ptr_eq(&before, &project.engine().program()));
+    process.run().await;
+    assert_eq!(project.reloads(), []);
+}
+
+#[tokio::test]
+async fn rolls_back_on_error() {
+    let mut project = Project::new(TWO);
+    let mut process = project.start(RunOptions::default());
+    process.tick().await;
+    let before = project.engine().program();
+    let broken = project.save(&TWO.replace("inputs: Draft", "inputs: Drafft"));
+    assert!(broken.is_refused() && !broken.swapped && !broken.diagnostics.is_empty());
+    assert!(Arc::ptr_eq(&before, &project.engine().program()));
+    process.run().await;
+    assert_eq!(output(&process.document()), json!("first old"));
+    let refused = project.reloads();
+    let [What::ReloadRefused { reasons }] = refused.as_slice() else { panic!("{refused:?}") };
+    assert!(reasons[0].starts_with("workflows/test.yaml:5:"), "{reasons:?}");
+    // The cure clears the diagnostics, and what is in force need not change for it.
+    let cured = project.save(TWO);
+    assert!(cured.cured && !cured.swapped && cured.diagnostics.is_empty());
+    let mut again = project.start(RunOptions::default());
+    again.run().await;
+    assert_eq!(project.reloads().len(), 1);
+}
+
+#[tokio::test]
+async fn adds_missing_file_later() {
+    let world = Arc::new(MemoryWorld::with_files([("agent-run.yaml", "models: {default: openai/gpt-4.1-mini}\n")]));
+    let mut reloader = Reloader::new(world.clone(), Entry::File(FILE.into()));
+    let first = reloader.reload();
+    assert!(first.is_refused() && reloader.engine().is_none());
+    assert!(reloader.read().iter().any(|path| path.to_str() == Some(FILE)), "{:?}", reloader.read());
+    world.save(FILE, format!("import: shared.yaml\n{TWO}"));
+    let second = reloader.reload();
+    assert!(second.is_refused() && second.diagnostics.iter().any(|found| found.code == "file-not-found"));
+    assert!(reloader.read().iter().any(|path| path.to_str() == Some("workflows/shared.yaml")));
+    world.save("workflows/shared.yaml", "config: {tone: kind}\n");
+    let third = reloader.reload();
+    assert!(third.swapped && third.cured);
+    assert_eq!(told(&third), ["added agent test"]);
+    let mut process =
+        reloader.engine().unwrap().start("test", vec![Input::Text("x".into())], RunOptions::default()).unwrap();
+    assert_eq!(process.run().await, Status::Completed);
+}
+
+const ASKS: &str = "agent: test
+types:
+  Draft: string
+  Word: {word: string}
+  End: string
+actions:
+  draft: {inputs: UserInput, output: Draft, set: first}
+  question: {inputs: Draft, output: Word, call: {tool: word}}
+  finish: {inputs: [Draft, Word], output: End, set: '{{ draft }} {{ word.word }} old'}
+goals: {done: {output: End}}
+tools:
+  word: {description: A word, confirm: 'Old question?', set: {word: then}}
+";
+
+#[tokio::test]
+async fn reload_while_waiting_for_human() {
+    let mut project = Project::new(ASKS);
+    let mut process = project.start(RunOptions::default());
+    assert_eq!(process.run().await, Status::Waiting);
+    let edited = ASKS.replace("Old question", "New question").replace(" old'", " new'");
+    assert_eq!(told(&project.save(&edited)), ["changed tool word", "changed set of finish"]);
+    // The action in flight finishes as it started.
+    assert_eq!(process.waiting().unwrap().question.prompt, "Old question?");
+    process.answer(json!({"confirm": true})).await.expect("it fits the form that was asked");
+    assert_eq!(process.run().await, Status::Completed);
+    let document = process.document();
+    assert_eq!(
+        (output(&document), ran(&document)),
+        (json!("first then new"), vec!["draft".into(), "question".into(), "finish".into()])
+    );
+}
+
+#[tokio::test]
+async fn a_pinned_process_keeps_its_program_and_the_next_one_has_the_new() {
+    let pinned = format!("{TWO}reload: pin\n");
+    let mut project = Project::new(&pinned);
+    let mut process = project.start(RunOptions::default());
+    process.tick().await;
+    assert!(project.save(&pinned.replace("old", "new")).swapped);
+    let mut later = project.start(RunOptions::default());
+    process.run().await;
+    later.run().await;
+    assert_eq!(output(&process.document()), json!("first old"));
+    assert_eq!(output(&later.document()), json!("first new"));
+    assert_eq!(project.reloads(), []);
+}
+
+#[tokio::test]
+async fn objects_that_no_longer_fit_are_hidden_and_reported() {
+    let text = "agent: test\ntypes:\n  Draft: {text: string}\n  End: string\nactions:\n  draft: {inputs: UserInput, output: \
+                Draft, set: {text: hi}, can_rerun: true}\n  finish: {inputs: Draft, output: End, set: '{{ draft.text }} pages'}\n\
+                goals: {done: {output: End}}\n";
+    let mut project = Project::new(text);
+    let mut process = project.start(RunOptions::default());
+    process.tick().await;
+    let strict =
+        text.replace("{text: string}", "{text: string, page: integer}").replace("{text: hi}", "{text: hi, page: 3}");
+    let reload = project.save(&strict.replace("draft.text", "draft.page"));
+    assert!(reload.swapped, "{:#?}", reload.diagnostics);
+    assert_eq!(process.run().await, Status::Completed);
+    assert_eq!(
+        (output(&process.document()), ran(&process.document())),
+        (json!("3 pages"), vec!["draft".into(), "draft".into(), "finish".into()])
+    );
+    let reloads = project.reloads();
+    let [What::ProgramReloaded { hidden, .. }] = reloads.as_slice() else { panic!("{reloads:?}") };
+    assert_eq!((hidden.len(), hidden[0].object, hidden[0].r#type.as_str()), (1, 1, "Draft"));
+    assert!(hidden[0].why.contains("page"), "{hidden:?}");
+    assert_eq!(project.events(|what| *what == What::ObjectHidden { object: 1 }).len(), 1);
+}
+
+#[tokio::test]
+async fn a_new_field_with_a_default_fills_what_is_there() {
+    let text = "agent: test\ntypes:\n  Draft: {text: string}\n  End: string\nactions:\n  draft: {inputs: UserInput, output: \
+                Draft, set: {text: hi}}\n  finish: {inputs: Draft, output: End, set: '{{ draft.text }}'}\n\
+                goals: {done: {output: End}}\n";
+    let mut project = Project::new(text);
+    let mut process = project.start(RunOptions::default());
+    process.tick().await;
+    let wider = text.replace("{text: string}", "{text: string, tone: {type: string, default: kind}}");
+    let reload = project.save(&wider.replace("draft.text", "draft.tone"));
+    assert!(reload.swapped, "{:#?}", reload.diagnostics);
+    process.run().await;
+    assert_eq!((output(&process.document()), ran(&process.document()).len()), (json!("kind"), 2));
+}
+
+#[tokio::test]
+async fn what_has_run_stays_run_wherever_its_action_stands_now() {
+    let mut project = Project::new(TWO);
+    let mut process = project.start(RunOptions::default());
+    process.tick().await;
+    let moved = TWO
+        .replace("{Draft: string, End: string}", "{Extra: string, End: string, Draft: string}")
+        .replace("actions:\n", "actions:\n  other: {inputs: UserInput, output: Extra, set: extra}\n")
+        .replace("inputs: Draft", "inputs: [Extra, Draft]")
+        .replace("old", "and {{ extra }}");
+    let reload = project.save(&moved);
+    assert!(reload.swapped, "{:#?}", reload.diagnostics);
+    assert_eq!(process.run().await, Status::Completed);
+    let document = process.document();
+    assert_eq!(
+        (output(&document), ran(&document)),
+        (json!("first and extra"), vec!["draft".into(), "other".into(), "finish".into()])
+    );
+}
+
+#[tokio::test]
+async fn an_action_that_failed_for_good_is_tried_again_once_it_was_changed() {
+    let text = "agent: test\ntypes: {Draft: string, End: string, Other: string}\nactions:\n  flaky: {inputs: UserInput, output: \
+                Draft, on_error: replan, call: {tool: bad}}\n  slow: {inputs: UserInput, output: Other, cost: 5, set: other}\n  \
+                bridge: {inputs: Other, output: Draft, cost: 5, set: bridged}\n  finish: {inputs: Draft, output: End, set: '{{ draft }}'}\n\
+                goals: {done: {output: End}}\ntools:\n  bad: {description: Fails, set: '{{ 1 // 0 }}'}\n";
+    let mut project = Project::new(text);
+    let mut process = project.start(RunOptions::default());
+    process.tick().await;
+    assert_eq!(ran(&process.document()), ["flaky failed"]);
+    let reload = project.save(&text.replace("call: {tool: bad}", "set: cured"));
+    assert!(reload.swapped, "{:#?}", reload.diagnostics);
+    process.run().await;
+    assert_eq!(
+        (output(&process.document()), ran(&process.document())),
+        (json!("cured"), vec!["flaky failed".into(), "flaky".into(), "finish".into()])
+    );
+}
+
+#[tokio::test]
+async fn a_program_that_the_run_cannot_take_is_refused_once_and_the_run_goes_on() {
+    let mut project = Project::new(TWO);
+    let mut process = project.start(RunOptions { goal: Some("done".into()), ..RunOptions::default() });
+    process.tick().await;
+    assert!(project.save(&TWO.replace("done:", "ended:")).swapped);
+    assert_eq!(process.run().await, Status::Completed);
+    assert_eq!(output(&process.document()), json!("first old"));
+    let reloads = project.reloads();
+    let [What::ReloadRefused { reasons }] = reloads.as_slice() else { panic!("{reloads:?}") };
+    assert!(reasons[0].contains("no goal `done`"), "{reasons:?}");
+}
+
+#[tokio::test]
+async fn limits_of_the_file_count_from_now_on_and_those_of_the_run_stay() {
+    let limited = TWO.replace("agent: test\n", "agent: test\nlimits: {actions: 5}\n");
+    for (of_run, expected) in [(None, Status::Terminated), (Some(9), Status::Completed)] {
+        let mut project = Project::new(&limited);
+        let mut options = RunOptions::default();
+        options.limits.actions = of_run;
+        let mut process = project.start(options);
+        process.tick().await;
+        assert_eq!(told(&project.save(&limited.replace("actions: 5", "actions: 1"))), ["changed limits"]);
+        assert_eq!(process.run().await, expected);
+        if of_run.is_none() {
+            assert!(failure(&process.document()).1.contains("limit of 1 action"), "{:?}", process.failure());
+        }
+    }
+}
+
+#[tokio::test]
+async fn config_of_the_command_line_stays_over_a_changed_file() {
+    let text = TWO
+        .replace("agent: test\n", "agent: test\nconfig: {tone: dull, place: here}\n")
+        .replace("old", "{{ config.tone }} {{ config.place }}");
+    let mut project = Project::new(&text);
+    let config = [("tone".to_owned(), Value::from("bright"))].into_iter().collect();
+    let mut process = project.start(RunOptions { config, ..RunOptions::default() });
+    process.tick().await;
+    project.save(&text.replace("dull", "drab").replace("here", "there"));
+    process.run().await;
+    assert_eq!(output(&process.document()), json!("first bright there"));
+}
+
+#[tokio::test]
+async fn sub_processes_take_the_new_program_at_their_own_planning_steps() {
+    let parent = "agent: test\ntypes: {End: string, Word: {word: string}, Story: string}\nactions:\n  run_child: {inputs: \
+                  UserInput, output: Story, agent: child}\n  finish: {inputs: Story, output: End, set: '{{ story }}!'}\ngoals: \
+                  {done: {output: End}}\n";
+    let child = "agent: child\ntypes: {Word: {word: string}, Story: string}\nactions:\n  question: {inputs: UserInput, output: \
+                 Word, call: {tool: word}}\n  tell: {inputs: Word, output: Story, set: 'old {{ word.word }}', achieves: told}\ntools:\n  word: {description: A word, confirm: Which?, set: {word: one}}\n";
+    let world = Arc::new(MemoryWorld::with_files([
+        (FILE, parent),
+        ("workflows/child.yaml", child),
+        ("agent-run.yaml", "models: {default: openai/gpt-4.1-mini}\n"),
+    ]));
+    let mut reloader = Reloader::new(world.clone(), Entry::File(FILE.into()));
+    assert!(reloader.reload().swapped);
+    let mut project = Project { world, reloader, events: Arc::default() };
+    let mut process = project.start(RunOptions::default());
+    assert_eq!(process.run().await, Status::Waiting);
+    project.world.save("workflows/child.yaml", child.replace("old {{", "new {{"));
+    assert_eq!(told(&project.reloader.reload()), ["changed set of tell"]);
+    process.answer(json!({"confirm": true})).await.unwrap();
+    assert_eq!(process.run().await, Status::Completed);
+    assert_eq!(output(&process.document()), json!("new one!"));
+}
+
+/// A process in a loop while its file changes: `RELOAD_SOAK=N` edits instead of a few hundred.
+#[tokio::test]
+async fn soak_of_edits_valid_and_broken() {
+    let edits: u64 = std::env::var("RELOAD_SOAK").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
+    let looping = |version: u64| {
+        let a = format!("a: {{inputs: UserInput, output: A, can_rerun: true, set: '{version}'}}");
+        let b = format!("b: {{inputs: A, output: B, can_rerun: true, set: '{{{{ a }}}} {version}'}}");
+        // Both actions of one program carry one version; every other program has them the other way round.
+        let (one, two) = if version.is_multiple_of(2) { (a, b) } else { (b, a) };
+        let extra = if version.is_multiple_of(3) { ", C: string" } else { "" };
+        format!(
+            "agent: test\nlimits: {{actions: 1000000000}}\nplanner: utility\ntypes: {{A: string, B: string{extra}, Never: string, End: string}}\nactions:\n  \
+             {one}\n  {two}\n  end: {{inputs: Never, output: End, set: x}}\ngoals: {{never: {{output: End}}}}\n"
+        )
+    };
+    let mut project = Project::new(&looping(0));
+    let options = RunOptions { reload: ReloadPolicy::Adopt, ..RunOptions::default() };
+    let mut process = project.engine().start("test", vec![Input::Text("go".into())], options).expect("it begins");
+    let mut in_force = 0;
+    for version in 1..=edits {
+        let text = looping(version);
+        let (text, is_valid) = match version % 5 {
+            0 => (text.replace("goals:", "gaols:"), false),
+            1 => (text[..text.len() / 2].to_owned() + "\n  {{", false),
+            _ => (text, true),
+        };
+        let reload = project.save(&text);
+        assert_eq!(
+            (reload.swapped, reload.is_refused()),
+            (is_valid, !is_valid),
+            "{version}: {:#?}",
+            reload.diagnostics
+        );
+        if is_valid {
+            in_force = version;
+        }
+        process.tick().await;
+        let document = process.document();
+        assert!(matches!(document.status, Status::Running), "{version}: {:?}", document.failure);
+        let last = document.blackboard.last().expect("an object");
+        let written: Vec<&str> = last.value.as_str().unwrap_or_default().split(' ').collect();
+        assert_eq!(written.last().copied(), Some(in_force.to_string().as_str()), "{version}: {last:?}");
+    }
+}

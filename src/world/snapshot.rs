@@ -1,0 +1,210 @@
+//! A world as it was when it was asked: every question is asked once, and its answer kept.
+//!
+//! A compilation that reads a snapshot sees one state of each file, and leaves behind exactly what it read, looked for
+//! and listed: whether any of it has changed since can be asked later, and texts that have not are carried into the
+//! next snapshot without being read again.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{ReadError, Stamp, World};
+
+/// What a question was answered with.
+#[derive(Clone, Debug, PartialEq)]
+enum Answer {
+    Text(Result<Arc<str>, ReadError>),
+    Bytes(Result<Arc<[u8]>, ReadError>),
+    List(Arc<[PathBuf]>),
+    Exists(bool),
+}
+
+/// What was asked about a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Question {
+    Text,
+    Bytes,
+    List,
+    Exists,
+}
+
+#[derive(Clone, Debug)]
+struct Kept {
+    /// The file's stamp before it was read; none when only reading tells.
+    stamp: Option<Stamp>,
+    answer: Answer,
+}
+
+type Answers = BTreeMap<(PathBuf, Question), Kept>;
+
+/// A world as it was when it was asked.
+pub struct Snapshot {
+    world: Arc<dyn World>,
+    before: Answers,
+    answers: Mutex<Answers>,
+}
+
+impl Snapshot {
+    /// A snapshot of nothing yet.
+    pub fn new(world: Arc<dyn World>) -> Snapshot {
+        Snapshot { world, before: Answers::new(), answers: Mutex::default() }
+    }
+
+    /// A snapshot of nothing yet, which takes over what has not changed since this one: the same text is the same `Arc`.
+    pub fn next(&self) -> Snapshot {
+        Snapshot { world: self.world.clone(), before: self.lock().clone(), answers: Mutex::default() }
+    }
+
+    /// Whether every question would be answered now as it was then.
+    pub fn is_current(&self) -> bool {
+        let answers = self.lock().clone();
+        answers.iter().all(|((path, question), kept)| {
+            if kept.stamp.is_some() && self.world.stamp(path) == kept.stamp {
+                return true;
+            }
+            self.ask(path, *question) == kept.answer
+        })
+    }
+
+    /// Whether a file that had content is gone or empty now, as it is for a moment while an editor saves it.
+    pub fn lacks_content(&self) -> bool {
+        let answers = self.lock().clone();
+        answers.iter().any(|((path, _), kept)| match &kept.answer {
+            Answer::Text(Ok(text)) if !text.is_empty() => {
+                let same = kept.stamp.is_some() && self.world.stamp(path) == kept.stamp;
+                !same && self.world.read_bytes(path).map_or(true, |bytes| bytes.is_empty())
+            }
+            _ => false,
+        })
+    }
+
+    /// Files that were read or looked for, and directories that were listed (`true`).
+    pub fn asked(&self) -> Vec<(PathBuf, bool)> {
+        self.lock().keys().map(|(path, question)| (path.clone(), *question == Question::List)).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Answers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask(&self, path: &Path, question: Question) -> Answer {
+        match question {
+            Question::Text => Answer::Text(self.world.read(path)),
+            Question::Bytes => Answer::Bytes(self.world.read_bytes(path).map(Arc::from)),
+            Question::List => Answer::List(self.world.list(path).into()),
+            Question::Exists => Answer::Exists(self.world.exists(path)),
+        }
+    }
+
+    fn answer(&self, path: &Path, question: Question) -> Answer {
+        let key = (path.to_owned(), question);
+        if let Some(kept) = self.lock().get(&key) {
+            return kept.answer.clone();
+        }
+        let is_file = matches!(question, Question::Text | Question::Bytes);
+        let stamp = if is_file { self.world.stamp(path) } else { None };
+        let before = self.before.get(&key);
+        let answer = match before {
+            Some(before) if stamp.is_some() && before.stamp == stamp => before.answer.clone(),
+            _ => {
+                let answer = self.ask(path, question);
+                // What was read again and is the same stays the same text in memory.
+                before.map(|before| &before.answer).filter(|before| **before == answer).cloned().unwrap_or(answer)
+            }
+        };
+        self.lock().entry(key).or_insert(Kept { stamp, answer }).answer.clone()
+    }
+}
+
+impl World for Snapshot {
+    fn read(&self, path: &Path) -> Result<Arc<str>, ReadError> {
+        match self.answer(path, Question::Text) {
+            Answer::Text(text) => text,
+            _ => self.world.read(path),
+        }
+    }
+
+    fn read_bytes(&self, path: &Path) -> Result<Vec<u8>, ReadError> {
+        match self.answer(path, Question::Bytes) {
+            Answer::Bytes(bytes) => bytes.map(|bytes| bytes.to_vec()),
+            _ => self.world.read_bytes(path),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> Vec<PathBuf> {
+        match self.answer(dir, Question::List) {
+            Answer::List(paths) => paths.to_vec(),
+            _ => self.world.list(dir),
+        }
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        match self.answer(path, Question::Exists) {
+            Answer::Exists(exists) => exists,
+            _ => self.world.exists(path),
+        }
+    }
+
+    fn stamp(&self, path: &Path) -> Option<Stamp> {
+        self.world.stamp(path)
+    }
+
+    fn root(&self) -> Option<&Path> {
+        self.world.root()
+    }
+
+    fn env(&self, name: &str) -> Option<String> {
+        self.world.env(name)
+    }
+
+    fn now(&self) -> jiff::Timestamp {
+        self.world.now()
+    }
+
+    fn new_id(&self) -> String {
+        self.world.new_id()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::MemoryWorld;
+
+    #[test]
+    fn a_snapshot_sees_one_state_and_knows_when_it_is_old() {
+        let world = Arc::new(MemoryWorld::with_files([("a/x.yaml", "one"), ("b.yaml", "b")]));
+        let snapshot = Snapshot::new(world.clone());
+        let text = snapshot.read(Path::new("a/x.yaml")).unwrap();
+        assert_eq!(snapshot.read(Path::new("later.yaml")), Err(ReadError::NotFound));
+        assert!(snapshot.is_current());
+        // What nobody asked about does not count.
+        world.save("b.yaml", "other");
+        assert!(snapshot.is_current());
+        world.save("a/x.yaml", "two");
+        assert_eq!((snapshot.read(Path::new("a/x.yaml")).as_deref(), snapshot.is_current()), (Ok("one"), false));
+        world.save("a/x.yaml", "one");
+        assert!(snapshot.is_current());
+        world.save("later.yaml", "here");
+        assert!(!snapshot.is_current());
+        let next = snapshot.next();
+        assert!(Arc::ptr_eq(&text, &next.read(Path::new("a/x.yaml")).unwrap()));
+        assert_eq!(next.list(Path::new("a")).len(), 1);
+        world.save("a/y.yaml", "new");
+        assert!(!next.is_current());
+    }
+
+    #[test]
+    fn a_file_that_is_being_saved_lacks_its_content() {
+        let world = Arc::new(MemoryWorld::with_files([("x.yaml", "one"), ("empty.yaml", "")]));
+        let snapshot = Snapshot::new(world.clone());
+        assert!(snapshot.read(Path::new("x.yaml")).is_ok() && snapshot.read(Path::new("empty.yaml")).is_ok());
+        assert!(!snapshot.lacks_content());
+        world.save("x.yaml", "");
+        assert!(snapshot.lacks_content());
+        world.delete("x.yaml");
+        assert!(snapshot.lacks_content());
+        world.save("x.yaml", "two");
+        assert!(!snapshot.lacks_content());
+    }
+}

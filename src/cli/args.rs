@@ -183,6 +183,9 @@ pub struct RunArgs {
     /// What would write, send or execute shows its arguments and returns a stub
     #[arg(long)]
     pub dry_run: bool,
+    /// Take edits of the files while it runs, and run again at each edit after its end
+    #[arg(long, conflicts_with_all = ["json", "record"])]
+    pub watch: bool,
     /// Keep nothing of the run
     #[arg(long, conflicts_with = "context")]
     pub no_store: bool,
@@ -297,6 +300,9 @@ pub struct CheckArgs {
     /// Apply the corrections that are sure
     #[arg(long)]
     pub fix: bool,
+    /// Check again at each edit
+    #[arg(long, conflicts_with_all = ["fix", "json"])]
+    pub watch: bool,
     /// Warnings are errors
     #[arg(long)]
     pub strict: bool,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::action::context::{Question, QuestionKind};
 use crate::compile::Entry;
-use crate::engine::{Input, Person, RunOptions};
+use crate::engine::{Input, Person, ReloadPolicy, RunOptions};
 use crate::process::event::{Event, What};
 use crate::process::{Kill, Status};
 
@@ -18,6 +18,7 @@ use super::chat_stream::FieldStream;
 use super::loaded::{Clock, Loaded, NO_AGENTS, Outcome, inputs, load, load_entry, options};
 use super::output::{BOLD, CYAN, DIM, RED};
 use super::project::root_of_command;
+use super::watching::Watching;
 use super::{Exit, Fault, Out, person};
 
 /// Talks until the chat ends or the input does.
@@ -42,7 +43,11 @@ pub(super) fn chat(args: &ChatArgs, global: &Global, out: &Out) -> Result<Exit, 
         let screen = screen.clone();
         Arc::new(move |event: &Event| screen.hear(event))
     };
+    // What is said of edits stands between the lines of the conversation.
+    let said = *out;
+    let _watching = Watching::begin(&loaded, *out, move |text| said.note(text))?;
     let run = RunOptions {
+        reload: ReloadPolicy::Adopt,
         yes: args.yes,
         stream: true,
         observer: Some(observer),

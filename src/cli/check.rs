@@ -1,11 +1,13 @@
 //! `check [PATH…]`: every error and warning of the project; no model is called.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::compile::{Compiled, Entry};
 use crate::diag::{Diagnostic, fix, render};
 use crate::source::Sources;
-use crate::world::SystemWorld;
+use crate::world::watch::Watch;
+use crate::world::{Snapshot, SystemWorld, World};
 
 use super::args::{CheckArgs, Format, Global};
 use super::loaded::render_options;
@@ -16,6 +18,9 @@ use super::{Exit, Fault, Out};
 /// Checks, and with `--fix` corrects what is sure and checks again.
 pub(super) fn check(args: &CheckArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
     let (root, scopes) = scopes(args, global)?;
+    if args.watch {
+        return watched(args, &root, &scopes, out);
+    }
     let world = SystemWorld::new(&root);
     let mut report = Report::of(&world, &scopes, args.strict);
     let mut fixed = 0;
@@ -33,6 +38,25 @@ pub(super) fn check(args: &CheckArgs, global: &Global, out: &Out) -> Result<Exit
     // The command ends here: taking a large program apart would be a tenth of its time.
     std::mem::forget(report);
     Ok(exit)
+}
+
+/// Checks, and checks again at each edit, until the command is interrupted.
+fn watched(args: &CheckArgs, root: &Path, scopes: &Scopes, out: &Out) -> Result<Exit, Fault> {
+    let mut watch = Watch::new(root)?;
+    let mut snapshot = Snapshot::new(Arc::new(SystemWorld::new(root)));
+    loop {
+        Report::of(&snapshot, scopes, args.strict).show(args.format, 0, out);
+        watch.aim(&snapshot.asked())?;
+        while snapshot.is_current() {
+            watch.wait(None);
+        }
+        if snapshot.lacks_content() {
+            watch.settle();
+        }
+        snapshot = snapshot.next();
+        // Rounds are told apart; on a terminal each begins on an empty screen.
+        out.note(if out.live { "\x1b[2J\x1b[H" } else { "" });
+    }
 }
 
 /// How often `--fix` corrects and checks again.
@@ -97,7 +121,7 @@ struct Report {
 }
 
 impl Report {
-    fn of(world: &SystemWorld, scopes: &Scopes, strict: bool) -> Report {
+    fn of(world: &dyn World, scopes: &Scopes, strict: bool) -> Report {
         let mut found: Vec<(Vec<Diagnostic>, Compiled)> = Vec::new();
         for entry in &scopes.entries {
             let mut compiled = crate::compile::compile(world, entry.clone());

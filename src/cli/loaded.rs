@@ -11,7 +11,7 @@ use crate::engine::{Engine, Input, Person, RunOptions, StartError};
 use crate::llm::Script;
 use crate::program::{Agent, PlannerKind};
 use crate::source::{Sources, read};
-use crate::world::{FIXED_NOW, SystemWorld};
+use crate::world::{FIXED_NOW, SystemWorld, World};
 
 use super::args::{Global, InputArgs, ModelArgs};
 use super::project::{Located, Target, locate};
@@ -25,6 +25,10 @@ pub(super) struct Loaded {
     pub(super) agent: Arc<Agent>,
     /// The project's root.
     pub(super) root: PathBuf,
+    /// What it was compiled from.
+    pub(super) entry: Entry,
+    /// Where its files are.
+    pub(super) world: Arc<dyn World>,
 }
 
 /// What loading gave: an agent, or findings that have been shown.
@@ -74,7 +78,7 @@ pub(super) fn load_entry(
         world = world.with_fixed_clock(now);
     }
     let is_open = matches!(entry, Entry::Open { .. });
-    let mut compiled = compile(&world, entry);
+    let mut compiled = compile(&world, entry.clone());
     if is_open && out.verbose {
         compiled.checked.not_checked.iter().for_each(|line| out.note(format!("left out: {line}")));
     }
@@ -84,13 +88,13 @@ pub(super) fn load_entry(
     let Some(program) = compiled.program.filter(|_| !has_errors) else {
         return Ok(Outcome::Ended(Exit::Wrong));
     };
-    let world = Arc::new(world);
+    let world: Arc<dyn World> = Arc::new(world);
     let engine = match person {
-        Some(person) => Engine::with_person(program, world, person),
-        None => Engine::new(program, world),
+        Some(person) => Engine::with_person(program, world.clone(), person),
+        None => Engine::new(program, world.clone()),
     };
     let agent = engine.agent(None).map_err(|_| no_agent)?;
-    Ok(Outcome::Ready(Box::new(Loaded { engine, agent, root: root.to_owned() })))
+    Ok(Outcome::Ready(Box::new(Loaded { engine, agent, root: root.to_owned(), entry, world })))
 }
 
 fn entry(located: &Located) -> Entry {

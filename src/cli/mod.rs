@@ -39,6 +39,7 @@ mod test;
 mod test_review;
 mod tools;
 mod version;
+mod watching;
 
 use std::process::ExitCode;
 

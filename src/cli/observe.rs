@@ -63,6 +63,10 @@ impl Watcher {
             let _ = writeln!(lines, "{json}").and_then(|()| lines.flush());
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(event.what, What::ProcessCreated { parent: None, .. }) {
+            // Under `--watch` one run follows another.
+            *state = State::default();
+        }
         let top = state.top.get_or_insert_with(|| event.process.clone());
         if *top == event.process { self.own(&mut state, &event.what) } else { self.of_child(&mut state, &event.what) }
     }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::engine::{Engine, Input, LimitOptions, MissingInput, Person, Question, RunOptions, StartError};
+use crate::engine::{
+    Engine, Input, LimitOptions, MissingInput, Person, Question, ReloadPolicy, RunOptions, StartError,
+};
 use crate::process::document::Waiting;
 use crate::process::{Document, Kill, Process, Status};
 use crate::program::Agent;
@@ -17,6 +19,7 @@ use super::loaded::{Clock, Loaded, Outcome, options};
 use super::observe::{Show, Watcher};
 use super::output::{BOLD, DIM, RED};
 use super::terminal::{Checklist, dollars, time};
+use super::watching::Watching;
 use super::{Exit, Fault, Out, form, keep, person, record};
 
 /// Runs an agent, shows its steps, and prints its result last.
@@ -48,6 +51,10 @@ pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fa
     let recorder = args.record.as_deref().map(|file| record::begin(file, &loaded.engine.program(), &mut options));
     let recorder = recorder.transpose()?;
     let target = words.target.as_deref().unwrap_or(&loaded.agent.name);
+    if args.watch {
+        let run = Rounds { given: &words.given, options: &options, list: &list, events_on_stdout };
+        return watched(&loaded, target, &run, out);
+    }
     let mut process = started(&loaded, target, words.given, options, out)?;
     block_on(&mut process, &loaded.engine, &kill, &list)?;
     let document = process.document();
@@ -86,6 +93,64 @@ fn example(form: &Value) -> Value {
         Some("integer" | "number") => form.get("minimum").cloned().unwrap_or(Value::from(1)),
         _ => Value::from("…"),
     }
+}
+
+/// What every run under `--watch` begins with.
+struct Rounds<'a> {
+    given: &'a [Input],
+    options: &'a RunOptions,
+    list: &'a Arc<Checklist>,
+    events_on_stdout: bool,
+}
+
+/// Runs, and runs again whenever the agent in force is another than the one that the last run ended with.
+fn watched(loaded: &Loaded, target: &str, rounds: &Rounds<'_>, out: &Out) -> Result<Exit, Fault> {
+    let Rounds { given, options, list, events_on_stdout } = *rounds;
+    let shown = list.clone();
+    let watching = Watching::begin(loaded, *out, move |text| shown.line(text))?;
+    let options = RunOptions { reload: ReloadPolicy::Adopt, ..options.clone() };
+    loop {
+        let mut process = match started(loaded, target, given.to_vec(), options.clone(), out) {
+            Ok(process) => process,
+            // An edit may cure it.
+            Err(fault) => {
+                out.fault(&fault);
+                match next_program(&watching, &options.kill, list, out)? {
+                    true => continue,
+                    false => return Ok(fault.exit),
+                }
+            }
+        };
+        block_on(&mut process, &loaded.engine, &options.kill, list)?;
+        report(&process.document(), events_on_stdout, out);
+        let ended = exit(process.status());
+        let ran = process.core().agent.clone();
+        loop {
+            let in_force = loaded.engine.agent(Some(&loaded.agent.name));
+            if in_force.is_ok_and(|agent| !Arc::ptr_eq(&agent, &ran) && !agent.same_as(&ran)) {
+                break;
+            }
+            if !next_program(&watching, &options.kill, list, out)? {
+                return Ok(ended);
+            }
+        }
+    }
+}
+
+/// Waits for an edit that puts another program in force; false when the person would rather leave.
+fn next_program(watching: &Watching, kill: &Kill, list: &Arc<Checklist>, out: &Out) -> Result<bool, Fault> {
+    if kill.is_killed() {
+        return Ok(false);
+    }
+    out.note(out.paint_err(DIM, "waits for an edit; Ctrl-C ends"));
+    let runtime = runtime()?;
+    let _heard = hear_interrupts(kill.clone(), list.clone());
+    Ok(runtime.block_on(async {
+        tokio::select! {
+            () = kill.killed() => false,
+            () = watching.swapped() => true,
+        }
+    }))
 }
 
 fn run_options(args: &RunArgs, kill: Kill, out: &Out) -> Result<RunOptions, Fault> {

@@ -4,14 +4,19 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::compile::{Checked, Entry, compile};
+use crate::compile::{Checked, Compiled, Entry, compile};
 use crate::diag::{Diagnostic, Severity};
 use crate::program::{Change, Program};
 use crate::source::Sources;
-use crate::world::World;
+use crate::world::watch::{Watch, WatchError};
+use crate::world::{Snapshot, World};
 
 use super::{Engine, Person};
+
+/// How often files that change while they are read are read again.
+const STEADY_TRIES: usize = 3;
 
 /// What a reload has found and done.
 #[derive(Debug)]
@@ -24,6 +29,8 @@ pub struct Reload {
     pub sources: Sources,
     /// How much was checked.
     pub checked: Checked,
+    /// How many agents the files have.
+    pub agents: usize,
     /// Whether a new program is in force.
     pub swapped: bool,
     /// Whether the files as they were before had errors, and now have none.
@@ -43,14 +50,20 @@ pub struct Reloader {
     entry: Entry,
     person: Option<Arc<dyn Person>>,
     engine: Option<Engine>,
-    read: Vec<PathBuf>,
+    snapshot: Snapshot,
     was_refused: bool,
 }
 
 impl Reloader {
     /// A reloader that has read nothing yet.
     pub fn new(world: Arc<dyn World>, entry: Entry) -> Reloader {
-        Reloader { world, entry, person: None, engine: None, read: Vec::new(), was_refused: false }
+        let snapshot = Snapshot::new(world.clone());
+        Reloader { world, entry, person: None, engine: None, snapshot, was_refused: false }
+    }
+
+    /// A reloader that goes on from an engine whose program was compiled from the same entry.
+    pub fn after(engine: Engine, world: Arc<dyn World>, entry: Entry) -> Reloader {
+        Reloader { engine: Some(engine), ..Reloader::new(world, entry) }
     }
 
     /// The same, whose engine has someone who can be asked.
@@ -64,19 +77,66 @@ impl Reloader {
         self.engine.as_ref()
     }
 
-    /// Every path that the last reload read or looked for, relative to the root.
-    pub fn read(&self) -> &[PathBuf] {
-        &self.read
+    /// Files that the last reload read or looked for, and directories that it listed (`true`), relative to the root.
+    pub fn asked(&self) -> Vec<(PathBuf, bool)> {
+        self.snapshot.asked()
+    }
+
+    /// Whether some file is no longer as the last reload saw it.
+    pub fn is_stale(&self) -> bool {
+        !self.snapshot.is_current()
+    }
+
+    /// Reloads at each edit until `stop` is set and the watch is woken; `on` hears of each reload that has something to
+    /// say.
+    ///
+    /// # Errors
+    /// When files cannot be watched.
+    pub fn follow(
+        &mut self,
+        watch: &mut Watch,
+        stop: &AtomicBool,
+        mut on: impl FnMut(&Reload),
+    ) -> Result<(), WatchError> {
+        loop {
+            let reload = self.reload();
+            if reload.swapped || reload.cured || reload.is_refused() {
+                on(&reload);
+            }
+            watch.aim(&self.asked())?;
+            // What was written between the reading and the watching is seen here, without an event.
+            while !self.is_stale() {
+                watch.wait(None);
+                if stop.load(Ordering::SeqCst) {
+                    return Ok(());
+                }
+            }
+            if self.snapshot.lacks_content() {
+                watch.settle();
+            }
+        }
+    }
+
+    fn compile(&mut self) -> Compiled {
+        self.snapshot = self.snapshot.next();
+        compile(&self.snapshot, self.entry.clone())
     }
 
     /// Reads the files as they are now, and puts what they say in force if it is valid and differs.
     pub fn reload(&mut self) -> Reload {
-        let compiled = compile(self.world.as_ref(), self.entry.clone());
-        self.read = compiled.read;
+        let mut compiled = self.compile();
+        for _ in 0..STEADY_TRIES {
+            // Files that were written while they were read are read again: half of an edit is no edit.
+            if self.snapshot.is_current() {
+                break;
+            }
+            compiled = self.compile();
+        }
         let mut reload = Reload {
             changes: Vec::new(),
             diagnostics: compiled.diagnostics.sorted(&compiled.sources),
             sources: compiled.sources,
+            agents: compiled.checked.agents,
             checked: compiled.checked,
             swapped: false,
             cured: false,

@@ -15,8 +15,8 @@ use crate::value::{Shape, Tags, TypeId, present};
 
 use super::blackboard::{Blackboard, Object};
 use super::event::{NoLongerFits, What};
-use super::journal::Record;
 use super::host::{Newer, Refused, ReloadPolicy};
+use super::journal::Record;
 use super::run::Process;
 use super::scope::Marks;
 
@@ -137,9 +137,10 @@ impl Process {
     pub(super) fn adopt_again(&mut self, hidden: &[usize], filled: Vec<(usize, Value)>, cured: &[String]) {
         let filled: HashMap<usize, Arc<Value>> = filled.into_iter().map(|(at, value)| (at, Arc::new(value))).collect();
         let index = self.core.index.clone();
-        self.board = Arc::new(self.board.converted(index, |at, object| {
-            Some((object.type_id, filled.get(&at).unwrap_or(&object.value).clone()))
-        }));
+        self.board =
+            Arc::new(self.board.converted(index, |at, object| {
+                Some((object.type_id, filled.get(&at).unwrap_or(&object.value).clone()))
+            }));
         hidden.iter().for_each(|at| self.hide(*at));
         let agent = self.core.agent.clone();
         self.out.retain(|at| agent.actions.get(*at).is_none_or(|action| !cured.contains(&action.name)));

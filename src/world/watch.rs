@@ -269,3 +269,129 @@ fn tidy(path: &Path) -> PathBuf {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::world::{Snapshot, SystemWorld, World};
+
+    /// Longer than any event takes; reached only when one is missing.
+    const LATEST: Duration = Duration::from_secs(30);
+
+    struct Scene {
+        dir: tempfile::TempDir,
+        watch: Watch,
+        snapshot: Snapshot,
+    }
+
+    impl Scene {
+        fn new() -> Scene {
+            let dir = tempfile::tempdir().unwrap();
+            let root = fs::canonicalize(dir.path()).unwrap();
+            fs::create_dir_all(root.join("workflows")).unwrap();
+            fs::write(root.join("workflows/a.yaml"), "one").unwrap();
+            let snapshot = Snapshot::new(Arc::new(SystemWorld::new(&root)));
+            let mut scene = Scene { watch: Watch::new(&root).unwrap(), dir, snapshot };
+            scene.look(&["workflows/a.yaml"]);
+            scene
+        }
+
+        fn at(&self, path: &str) -> PathBuf {
+            fs::canonicalize(self.dir.path()).unwrap().join(path)
+        }
+
+        /// Reads files anew and watches them; what they hold.
+        fn look(&mut self, files: &[&str]) -> Vec<Option<String>> {
+            self.snapshot = self.snapshot.next();
+            let texts = files.iter().map(|file| self.snapshot.read(Path::new(file)).ok().map(|text| text.to_string()));
+            let texts = texts.collect();
+            let _ = self.snapshot.list(Path::new("workflows"));
+            self.watch.aim(&self.snapshot.asked()).unwrap();
+            texts
+        }
+
+        /// Waits until what was read is no longer so, and reads it again.
+        fn after_edit(&mut self, files: &[&str]) -> Vec<Option<String>> {
+            while self.snapshot.is_current() {
+                assert_eq!(self.watch.wait(Some(LATEST)), Heard::Something, "no event came");
+            }
+            self.look(files)
+        }
+    }
+
+    #[test]
+    fn every_way_of_saving_is_heard() {
+        let file = "workflows/a.yaml";
+        let mut scene = Scene::new();
+        // In place: truncated, then written.
+        fs::write(scene.at(file), "two").unwrap();
+        assert_eq!(scene.after_edit(&[file]), [Some("two".to_owned())]);
+        // Written beside and renamed over.
+        fs::write(scene.at("workflows/.a.yaml.swp"), "three").unwrap();
+        fs::rename(scene.at("workflows/.a.yaml.swp"), scene.at(file)).unwrap();
+        assert_eq!(scene.after_edit(&[file]), [Some("three".to_owned())]);
+        // Moved away, and written anew.
+        fs::rename(scene.at(file), scene.at("workflows/a.yaml~")).unwrap();
+        fs::write(scene.at(file), "four").unwrap();
+        while scene.after_edit(&[file]) != [Some("four".to_owned())] {}
+        // Deleted.
+        fs::remove_file(scene.at(file)).unwrap();
+        assert_eq!(scene.after_edit(&[file]), [None]);
+        // The whole directory is another.
+        fs::create_dir(scene.at("next")).unwrap();
+        fs::write(scene.at("next/a.yaml"), "five").unwrap();
+        fs::rename(scene.at("workflows"), scene.at("previous")).unwrap();
+        fs::rename(scene.at("next"), scene.at("workflows")).unwrap();
+        while scene.after_edit(&[file]) != [Some("five".to_owned())] {}
+        fs::write(scene.at(file), "six").unwrap();
+        assert_eq!(scene.after_edit(&[file]), [Some("six".to_owned())]);
+    }
+
+    #[test]
+    fn what_was_missing_is_heard_of_when_it_comes() {
+        let files = ["workflows/a.yaml", "deep/er/b.yaml"];
+        let mut scene = Scene::new();
+        assert_eq!(scene.look(&files), [Some("one".to_owned()), None]);
+        fs::create_dir_all(scene.at("deep/er")).unwrap();
+        fs::write(scene.at("deep/er/b.yaml"), "b").unwrap();
+        // Directories that were made in one go are found by looking again.
+        while scene.after_edit(&files)[1] != Some("b".to_owned()) {}
+        fs::write(scene.at("workflows/new.yaml"), "new").unwrap();
+        scene.after_edit(&files);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_swapped_link_is_heard_of() {
+        use std::os::unix::fs::symlink;
+        let mut scene = Scene::new();
+        for (version, text) in [("v1", "one"), ("v2", "two")] {
+            fs::create_dir(scene.at(version)).unwrap();
+            fs::write(scene.at(version).join("c.yaml"), text).unwrap();
+        }
+        // As configuration is mounted: a file is a link through a link to a directory, which is swapped as a whole.
+        symlink("v1", scene.at("..data")).unwrap();
+        symlink("..data/c.yaml", scene.at("c.yaml")).unwrap();
+        assert_eq!(scene.look(&["c.yaml"]), [Some("one".to_owned())]);
+        symlink("v2", scene.at("..next")).unwrap();
+        fs::rename(scene.at("..next"), scene.at("..data")).unwrap();
+        assert_eq!(scene.after_edit(&["c.yaml"]), [Some("two".to_owned())]);
+        // And the file that it leads to now is watched.
+        fs::write(scene.at("v2/c.yaml"), "three").unwrap();
+        assert_eq!(scene.after_edit(&["c.yaml"]), [Some("three".to_owned())]);
+    }
+
+    #[test]
+    fn a_waker_ends_a_wait() {
+        let scene = Scene::new();
+        let wake = scene.watch.waker();
+        let waiting = std::thread::spawn(move || {
+            let heard = scene.watch.wait(None);
+            (scene, heard)
+        });
+        wake();
+        assert_eq!(waiting.join().unwrap().1, Heard::Something);
+    }
+}

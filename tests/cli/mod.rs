@@ -14,6 +14,7 @@ mod shell;
 mod solve;
 mod test;
 mod tools;
+mod watch;
 
 use crate::support::project::Project;
 

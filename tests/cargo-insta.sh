@@ -68,7 +68,8 @@ change() { sed -i.old "s/$1/$2/" workflows/ask.yaml; }
 
 tests fails
 [ -f "$snap.new" ] || fail "a new snapshot is not pending"
-"$insta" pending-snapshots | grep -q "$(basename "$snap")" || fail "cargo-insta does not see the new snapshot"
+"$insta" pending-snapshots >pending.txt 2>&1
+grep -q "$(basename "$snap")" pending.txt || fail "cargo-insta does not see the new snapshot"
 "$insta" accept
 [ -f "$snap" ] && [ ! -f "$snap.new" ] || fail "accept did not move the new snapshot"
 cp "$snap" first.snap

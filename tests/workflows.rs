@@ -30,9 +30,6 @@ const RUNS: &[Run] = &[
     run("letter_unknown", "stuck-helper.yaml", "stuck-helper", &["--input", r#"Letter={"to": "Ada Byron"}"#]),
 ];
 
-/// Examples that need programs of other people; `mcp.rs` runs them where those are there.
-const WITH_PROGRAMS: &[&str] = &["handbook-desk.yaml"];
-
 /// Compares with `snapshots/<name>.snap`, or writes it.
 #[track_caller]
 fn snapshot(name: &str, description: &str, value: &Value) {
@@ -95,9 +92,6 @@ fn every_workflow_has_a_test_file_with_a_case() {
             continue;
         }
         let stem = file.file_stem().expect("a name").to_string_lossy().into_owned();
-        if WITH_PROGRAMS.iter().any(|name| relative(&file).ends_with(name)) {
-            continue;
-        }
         let test = format!("tests/{stem}.yaml");
         let loaded = agent_run::testing::Suite::load(root(), &[test.clone().into()]);
         assert!(

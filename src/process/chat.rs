@@ -18,6 +18,7 @@ use crate::value::TypeId;
 
 use super::document::Status;
 use super::event::What;
+use super::journal::Record;
 use super::person;
 use super::run::{Given, Process};
 
@@ -87,8 +88,8 @@ impl Process {
         }
         let failure = self.first_failure.take().map(|(action, failure)| format!("`{action}`: {}", failure.message));
         let replied = self.newest_reply().is_some();
-        let Some(talk) = &mut self.talk else { return false };
-        talk.awaits = true;
+        self.core().put(|| Record::MessageDone);
+        self.await_message();
         if let (Some(why), false) = (failure.or(why), replied) {
             self.core().emit(|| What::NotAnswered { message: why });
         }
@@ -112,10 +113,35 @@ impl Process {
         let agent = self.core().agent.clone();
         let Some(greeting) = agent.chat.as_ref().and_then(|chat| chat.greeting) else { return Ok(()) };
         let content = agent.templates.render(greeting, &self.scope())?;
-        if let Some(id) = agent.types.id("AssistantMessage") {
+        self.core().put(|| Record::Greeted { content: content.clone() });
+        self.greeted(content);
+        Ok(())
+    }
+
+    /// The greeting was said.
+    pub(super) fn greeted(&mut self, content: String) {
+        if let Some(talk) = &mut self.talk {
+            talk.greeted = true;
+        }
+        if let Some(id) = self.core().agent.types.id("AssistantMessage") {
             self.add(id, None, json!({"content": content}));
         }
-        Ok(())
+    }
+
+    /// A message was taken in, as the journal says; one that was given is not taken again.
+    pub(super) fn heard(&mut self, message: Value) {
+        if let Some(talk) = &mut self.talk {
+            talk.queue.pop_front_if(|first| *first == message);
+        }
+        self.hear(message);
+    }
+
+    /// Nothing is left to do for the message.
+    pub(super) fn await_message(&mut self) {
+        self.first_failure = None;
+        if let Some(talk) = &mut self.talk {
+            talk.awaits = true;
+        }
     }
 
     /// Takes the first message that the run was given, for a look at what would follow; nothing is said.
@@ -159,6 +185,7 @@ impl Process {
         (talk.awaits, talk.is_new) = (false, true);
         talk.count += 1;
         let number = talk.count;
+        self.core().put(|| Record::Heard { message: message.clone() });
         self.core().steps.clear();
         self.core().ledger.begin_message();
         self.core().emit(|| What::MessageReceived {

@@ -77,6 +77,18 @@ pub enum Record {
         /// Where planning stood.
         round: Round,
     },
+    /// A chat has said its greeting.
+    Greeted {
+        /// The text.
+        content: String,
+    },
+    /// A chat has taken in a message.
+    Heard {
+        /// The `UserMessage`.
+        message: Value,
+    },
+    /// Nothing is left to do for a chat's message.
+    MessageDone,
     /// A person has to answer.
     Waiting {
         /// The question.

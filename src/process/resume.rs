@@ -125,6 +125,9 @@ impl Process {
                 };
                 self.mark_answer(at, (bound.into_iter().map(Bound::from).collect(), truth));
             }
+            Record::Greeted { content } => self.greeted(content),
+            Record::Heard { message } => self.heard(message),
+            Record::MessageDone => self.await_message(),
             Record::Waiting { pending } => {
                 if let Some(until) = pending.until {
                     self.core().steps.wait_until(&pending.path, until);

@@ -212,6 +212,12 @@ pub struct ChatArgs {
     /// Show the prompts that are sent
     #[arg(short = 'p', long)]
     pub show_prompts: bool,
+    /// Load objects of the agent's `keep` types at the start, and save them at the end, under this id
+    #[arg(long, value_name = "ID")]
+    pub context: Option<String>,
+    /// Keep nothing of the chat
+    #[arg(long)]
+    pub no_store: bool,
     /// Agree to every confirmation
     #[arg(short, long)]
     pub yes: bool,

@@ -19,7 +19,7 @@ use super::loaded::{Clock, Loaded, NO_AGENTS, Outcome, inputs, load, load_entry,
 use super::output::{BOLD, CYAN, DIM, RED};
 use super::project::root_of_command;
 use super::watching::Watching;
-use super::{Exit, Fault, Out, person};
+use super::{Exit, Fault, Out, keep, person};
 
 /// Talks until the chat ends or the input does.
 pub(super) fn chat(args: &ChatArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
@@ -33,11 +33,14 @@ pub(super) fn chat(args: &ChatArgs, global: &Global, out: &Out) -> Result<Exit, 
             load_entry(&root_of_command(global)?, Entry::Project, Fault::wrong(NO_AGENTS), clock, Some(talker), out)?
         }
     };
-    let loaded = match loaded {
+    let mut loaded = match loaded {
         Outcome::Ready(loaded) => loaded,
         Outcome::Ended(exit) => return Ok(exit),
     };
     let agent = chat_agent(&loaded, args.target.as_deref())?;
+    if !args.no_store {
+        loaded.engine = loaded.engine.with_store(keep::open(&loaded.root)?);
+    }
     let given: Vec<Input> = inputs(&args.input.text, &args.input.inputs)?;
     let observer = {
         let screen = screen.clone();
@@ -52,18 +55,27 @@ pub(super) fn chat(args: &ChatArgs, global: &Global, out: &Out) -> Result<Exit, 
         stream: true,
         observer: Some(observer),
         kill: kill.clone(),
+        target: loaded.engine.agent(Some(&agent))?.file.clone(),
+        context: args.context.clone(),
         ..options(&args.input, &args.model)?
     };
     loaded.refuse_unknown_providers(&run.models)?;
     let mut process = loaded.engine.start(&agent, given, run)?;
     let runtime = super::run::runtime()?;
-    runtime.block_on(process.run());
+    runtime.block_on(async {
+        process.run().await;
+        loaded.engine.close().await;
+    });
     runtime.shutdown_background();
     let document = process.document();
     if out.json {
         out.document(&document);
     } else if let Some(failure) = &document.failure {
         out.note(format!("{} {}", out.paint_err(RED, format!("{}:", failure.kind)), failure.message));
+    }
+    if let (Some(waiting), false) = (&document.waiting, out.json || args.no_store) {
+        let script = args.model.script();
+        out.note(out.paint_err(DIM, super::run::resume_hint(&document.process, waiting, script)));
     }
     Ok(match document.status {
         // The person has left; the chat waits for the next message, if anyone comes back.

@@ -1,6 +1,7 @@
 //! The program's surface: exit codes, documents, flags (cli.md). Semantics are tested below, in the library and the
 //! suite; here are only the contracts that scripts rely on.
 
+mod chat;
 mod check;
 mod choose;
 mod explain;

@@ -178,6 +178,10 @@ pub struct CallSettings {
     pub references: Vec<TemplateId>,
     /// Text of guardrails.
     pub guardrail_text: Vec<TemplateId>,
+    /// The guardrails that hold: positions in the agent's table.
+    pub guardrails: Vec<usize>,
+    /// What is said is told to no one: a judge reads what others shall not.
+    pub private: bool,
     /// Tools offered to the model.
     pub tools: Option<OfferId>,
     /// Turns of a tool loop at most.

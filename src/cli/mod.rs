@@ -35,6 +35,7 @@ mod shell;
 mod show;
 mod solve;
 mod terminal;
+mod themes;
 mod test;
 mod test_review;
 mod tools;

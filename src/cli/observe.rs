@@ -33,6 +33,8 @@ pub(super) struct Watcher {
 struct State {
     /// The process whose steps are the checklist; others are its sub-processes.
     top: Option<String>,
+    /// Its agent.
+    agent: Option<String>,
     /// What each open step has used so far.
     facts: BTreeMap<String, StepFacts>,
     /// The step that ended last, and how.
@@ -74,7 +76,10 @@ impl Watcher {
     /// Something in the process that the person started.
     fn own(&self, state: &mut State, what: &What) {
         match what {
-            What::ProcessCreated { agent, .. } => self.list.title(agent),
+            What::ProcessCreated { agent, .. } => {
+                state.agent = Some(agent.clone());
+                self.list.title(agent);
+            }
             What::Planned { steps, goal, cost, replanned } => {
                 let entered = state.entered.take().map(|entered| format!("the process is in state `{entered}` now"));
                 let reason = replanned.then(|| match &state.ended {
@@ -154,7 +159,11 @@ impl Watcher {
                 let first = reasons.first().map(String::as_str).unwrap_or_default();
                 self.list.line(self.dim(format!("  goes on with the program that it has: {first}{more}")));
             }
-            What::Finished { .. } => self.list.end(),
+            What::Finished { status, .. } => {
+                self.list.end();
+                let turn = if status == "completed" { "completed" } else { "ended" };
+                self.list.aside(turn, state.agent.as_deref().unwrap_or_default());
+            }
             What::StateEntered { state: entered, .. } => {
                 state.entered = Some(entered.clone());
                 if self.out.verbose {

@@ -19,6 +19,7 @@ use super::loaded::{Clock, Loaded, Outcome, options};
 use super::observe::{Show, Watcher};
 use super::output::{BOLD, DIM, RED};
 use super::terminal::{Checklist, dollars, time};
+use super::themes::Voice;
 use super::watching::Watching;
 use super::{Exit, Fault, Out, form, keep, person, record};
 
@@ -44,6 +45,7 @@ pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fa
     }
     options.target.clone_from(&loaded.agent.file);
     options.context.clone_from(&args.context);
+    list.speak(Voice::of(loaded.engine.program().voice.as_ref()));
     let show = Show { prompts: args.show_prompts, responses: args.show_responses };
     let lines = args.events.as_deref().map(event_lines).transpose()?;
     options.observer = Some(Watcher::new(*out, show, list.clone(), lines).observer());

@@ -1,14 +1,15 @@
 //! How a run looks while it runs: a live checklist of the plan on a terminal, otherwise one plain line a step.
 
 use std::io::Write;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Out;
 use super::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW};
+use super::themes::Voice;
 
 /// Characters of a streamed reply that are shown beside its step.
 const STREAM_CHARS: usize = 48;
@@ -60,6 +61,8 @@ pub(super) struct Checklist {
     state: Mutex<State>,
     /// The person is being asked; no line is live meanwhile.
     asking: AtomicBool,
+    /// What is said beside the facts, where the project wants that.
+    voice: OnceLock<Voice>,
 }
 
 #[derive(Debug, Default)]
@@ -74,12 +77,31 @@ impl Checklist {
     /// A checklist: live when `live`, else plain lines; silent when quiet.
     pub(super) fn new(out: Out, live: bool) -> Checklist {
         let live = (live && !out.quiet).then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
-        Checklist { out, live, state: Mutex::default(), asking: AtomicBool::new(false) }
+        Checklist { out, live, state: Mutex::default(), asking: AtomicBool::new(false), voice: OnceLock::new() }
+    }
+
+    /// From now on this voice is heard beside the facts.
+    pub(super) fn speak(&self, voice: Option<Voice>) {
+        if let Some(voice) = voice {
+            let _ = self.voice.set(voice);
+        }
+    }
+
+    /// What the voice has to say, in a line of its own.
+    pub(super) fn aside(&self, turn: &str, about: &str) {
+        if let Some(said) = self.said(turn, about) {
+            self.line(self.out.paint_err(DIM, self.cut(&said, 0)));
+        }
+    }
+
+    fn said(&self, turn: &str, about: &str) -> Option<String> {
+        self.voice.get()?.say(turn, about)
     }
 
     /// The agent, once.
     pub(super) fn title(&self, agent: &str) {
         self.line(self.out.paint_err(BOLD, self.cut(agent, 0)));
+        self.aside("begins", agent);
     }
 
     /// The steps that are planned now; those of an earlier plan that have not started are dropped.
@@ -93,6 +115,7 @@ impl Checklist {
             let way = if self.live.is_some() { String::new() } else { format!(": {}", steps.join(" → ")) };
             let said = self.cut(&format!("↻ another way, {reason}{way}"), 0);
             self.line(self.out.paint_err(YELLOW, said));
+            self.aside("another_way", "");
         }
         state.width = state.width.max(steps.iter().map(|step| step.chars().count()).max().unwrap_or(0));
         for step in steps {
@@ -229,15 +252,16 @@ impl Checklist {
     }
 
     fn summary(&self, step: &str, mark: Mark, facts: &StepFacts, width: usize) -> String {
-        let (sign, style, word) = match mark {
-            Mark::Succeeded => ("✓", GREEN, None),
-            Mark::Failed => ("✗", RED, Some("failed")),
-            Mark::Recovered => ("✓", YELLOW, Some("recovered")),
-            Mark::Empty => ("∅", YELLOW, Some("nothing came")),
-            Mark::Waiting => ("…", YELLOW, Some("waits for a person")),
+        let (sign, style, word, turn) = match mark {
+            Mark::Succeeded => ("✓", GREEN, None, "succeeded"),
+            Mark::Failed => ("✗", RED, Some("failed"), "failed"),
+            Mark::Recovered => ("✓", YELLOW, Some("recovered"), "recovered"),
+            Mark::Empty => ("∅", YELLOW, Some("nothing came"), "empty"),
+            Mark::Waiting => ("…", YELLOW, Some("waits for a person"), "waits"),
         };
         let mut parts: Vec<String> = word.map(str::to_owned).into_iter().collect();
         parts.extend(details(facts));
+        parts.extend(self.said(turn, step).map(|said| format!("({said})")));
         let error = facts
             .error
             .as_deref()

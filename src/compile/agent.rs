@@ -90,6 +90,7 @@ pub(crate) struct AgentCx<'a> {
     exprs: Vec<ExprFact>,
     pub(crate) tools: IndexMap<String, Arc<Tool>>,
     pub(crate) tooling: Tooling,
+    pub(crate) guardrails: Vec<crate::program::Guardrail>,
     unsupported: Vec<String>,
     missing_env: Vec<MissingEnv>,
     read_errors: &'a [Span],
@@ -102,6 +103,7 @@ pub(crate) fn compile(shared: &Shared<'_>, heads: &Heads<'_>) -> AgentOutcome {
     let mut cx = AgentCx::new(shared, heads);
     check::module_checks(&mut cx);
     let defaults = cx.default_layers();
+    cx.lower_guardrails(&defaults);
     cx.lower_conditions(&defaults);
     cx.lower_tools(&defaults);
     let parts = cx.lower_actions(&defaults);
@@ -166,6 +168,7 @@ impl<'a> AgentCx<'a> {
             exprs: Vec::new(),
             tools: IndexMap::new(),
             tooling: Tooling::default(),
+            guardrails: Vec::new(),
             unsupported: Vec::new(),
             missing_env: Vec::new(),
             read_errors: shared.read_errors,
@@ -614,7 +617,7 @@ impl<'a> AgentCx<'a> {
                     let chat = super::chat::lower(&mut self, &goals.goals);
                     let templates = self.templates();
                     let embedding = self.embedding();
-                    let AgentCx { heads, config, conditions, tools, tooling, .. } = &mut self;
+                    let AgentCx { heads, config, conditions, tools, tooling, guardrails, .. } = &mut self;
                     let tooling = std::mem::take(tooling);
                     agent = Some(Agent {
                         name: name.value.clone(),
@@ -638,6 +641,7 @@ impl<'a> AgentCx<'a> {
                         tool_groups: tooling.groups,
                         object_tools: tooling.of_objects,
                         offers: tooling.offers,
+                        guardrails: std::mem::take(guardrails),
                         planner: heads.own.planner.as_ref().map_or(PlannerKind::Goap, |planner| planner.r#type),
                         limits: Limits::default(),
                         concurrency: heads.own.concurrency.map_or(1, |count| count.get()),

@@ -11,7 +11,7 @@ use indexmap::{IndexMap, IndexSet};
 use serde_json::Value;
 
 use crate::decl::types::{TypeDecl, TypeDeclKind};
-use crate::decl::{Module, Name, Read, ReadCx};
+use crate::decl::{Json, Module, Name, Read, ReadCx};
 use crate::diag::{Diagnostic, Diagnostics, Severity, suggest};
 use crate::source::{self, FileId, Node, Source, Sources, Span, Spanned};
 use crate::world::{ReadError, World, normal};
@@ -488,7 +488,8 @@ impl<'w> Loaded<'w> {
     fn read_schemas(&mut self, at: usize) {
         let decl = Arc::clone(&self.modules[at].decl);
         let of_types = decl.types.iter().chain(decl.states.iter());
-        for name in of_types.filter_map(|(_, decl)| schema_file(decl)) {
+        let of_guardrails = decl.guardrails.iter().filter_map(|(_, decl)| schema_name(decl.schema.as_ref()?));
+        for name in of_types.filter_map(|(_, decl)| schema_file(decl)).chain(of_guardrails) {
             if self.schemas.contains_key(&name.value) {
                 continue;
             }
@@ -632,6 +633,11 @@ fn read_module(id: FileId, source: &Source) -> ReadModule {
 /// The file that a `schema:` names, when it names one.
 pub(crate) fn schema_file(decl: &TypeDecl) -> Option<Name> {
     let TypeDeclKind::Schema(json) = &decl.kind else { return None };
+    schema_name(json)
+}
+
+/// The file that the value of a `schema:` names, when it is no schema itself.
+pub(crate) fn schema_name(json: &Json) -> Option<Name> {
     let Node { span, .. } = json.0;
     json.0.as_str().map(|name| Spanned::new(name.to_owned(), span))
 }

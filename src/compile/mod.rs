@@ -18,8 +18,10 @@ mod cx;
 pub mod domain_json;
 pub mod env;
 mod groups;
+mod guardrails;
 mod heads;
 pub mod load;
+mod logging;
 mod lower;
 mod providers;
 pub mod schema;
@@ -252,6 +254,7 @@ fn compile_pruned(world: &dyn World, entry: Entry, only: Option<&IndexSet<String
             mcp_servers: providers.mcp_servers,
             permissions: providers.permissions,
             autonomy: providers.autonomy,
+            voice: providers.voice,
             missing_env: providers.missing_env,
         })
     });

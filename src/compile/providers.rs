@@ -9,7 +9,7 @@ use crate::decl::Name;
 use crate::decl::models::{CatalogEntry as WrittenEntry, Provider};
 use crate::diag::Diagnostic;
 use crate::llm::{Catalog, CatalogEntry, Feature, PROVIDERS, ProviderConfig, Rate, Script, Secret, default_providers};
-use crate::program::{Autonomy, MissingEnv, Permissions};
+use crate::program::{Autonomy, MissingEnv, Permissions, Voice};
 use crate::source::{self, Span};
 use crate::tool::mcp::ServerConfig;
 use crate::world::{ReadError, normal};
@@ -26,6 +26,7 @@ pub(crate) struct Providers {
     pub(crate) mcp_servers: IndexMap<String, ServerConfig>,
     pub(crate) permissions: Permissions,
     pub(crate) autonomy: Autonomy,
+    pub(crate) voice: Option<Voice>,
     pub(crate) missing_env: Vec<MissingEnv>,
 }
 
@@ -71,6 +72,9 @@ pub(crate) fn resolve(loaded: &mut Loaded<'_>) -> Providers {
     }
     if let Some(written) = project.as_ref().and_then(|project| project.autonomy.as_ref()) {
         providers.autonomy = autonomy(written, &mut loaded.diagnostics);
+    }
+    if let Some(written) = project.as_ref().and_then(|project| project.logging.as_ref()) {
+        providers.voice = super::logging::voice(loaded, written);
     }
     let mut own: IndexMap<String, CatalogEntry> = IndexMap::new();
     for module in &loaded.modules {

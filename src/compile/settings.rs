@@ -51,8 +51,11 @@ impl AgentCx<'_> {
             models,
             persona: persona.map(|name| self.persona(name, scope)).unwrap_or_default(),
             max_turns: layers.find(|settings| settings.max_turns.as_ref()).map_or(TURNS, |turns| turns.get()),
+            guardrails: self.guardrails_of(layers),
             ..CallSettings::default()
         };
+        let instructs = settings.guardrails.iter().filter_map(|at| self.guardrails.get(*at)?.instruct);
+        settings.guardrail_text = instructs.collect();
         for contributor in contributors.into_iter().flat_map(|list| list.iter()) {
             let when = contributor.when.as_ref().map(|when| self.strings.expr(when, scope));
             let text = self.strings.template(&contributor.text.0, scope, ("", ""));

@@ -286,7 +286,15 @@ impl<'a> AgentCx<'a> {
         let tools = Some(self.add_offer(Offer { uses, order }));
         let max_turns = decl.max_turns.map_or(super::settings::TURNS, |turns| turns.get());
         let output = publish.map(|id| OutputSchema::native(self.types().name(id), schema_of_type(self.types(), id)));
-        let settings = Arc::new(CallSettings { models, tools, max_turns, ..CallSettings::default() });
+        let all = self.settings(&Layers::default(), scope);
+        let settings = Arc::new(CallSettings {
+            models,
+            tools,
+            max_turns,
+            guardrail_text: all.guardrail_text,
+            guardrails: all.guardrails,
+            ..CallSettings::default()
+        });
         Some(Arc::new(Agentic { name: name.value.clone(), system, settings, output }))
     }
 

@@ -10,6 +10,7 @@ pub mod module;
 pub mod read;
 pub mod record;
 pub mod test_file;
+pub mod theme;
 pub mod tools;
 pub mod types;
 pub mod workflow;

@@ -214,10 +214,22 @@ words! {
     }
 }
 
+impl Personality {
+    /// All of them.
+    pub const ALL: &'static [Personality] = &[
+        Personality::None,
+        Personality::Starwars,
+        Personality::Severance,
+        Personality::Colossus,
+        Personality::Hitchhiker,
+        Personality::Montypython,
+    ];
+}
+
 record! {
     /// How progress is told.
     pub struct Logging = "logging" {
-        /// Whose words it speaks.
+        /// Whose words it speaks: one of the known ones, or the path of a theme file.
         opt personality: Name,
     }
 }

@@ -56,6 +56,7 @@ codes! {
     "expr-syntax": "an expr that cannot be read",
     "field-conflict": "a field that two types declare differently",
     "file-not-found": "a file that is named is not there",
+    "guardrail-never": "a guardrail that never looks at anything",
     "import-cycle": "files that import one another in a circle",
     "impossible-comparison": "a comparison that never holds",
     "list-brackets": "`Person[]` where the language has `list<Person>`",

@@ -146,6 +146,8 @@ impl Process {
 
     /// Takes the first message that the run was given, for a look at what would follow; nothing is said.
     pub fn hear_given(&mut self) {
+        // Nothing is sent anywhere, so nothing has to be looked at.
+        self.let_all_in();
         let first = self.talk.as_mut().and_then(|talk| talk.queue.pop_front());
         if let Some(message) = first {
             self.hear(message);
@@ -156,7 +158,7 @@ impl Process {
     async fn next_message(&mut self) {
         let Some(talk) = &mut self.talk else { return };
         if let Some(message) = talk.queue.pop_front() {
-            return self.hear(message);
+            return self.let_in(message).await;
         }
         let step = format!("message#{}", talk.count + 1);
         let types = &self.core().agent.types;
@@ -169,10 +171,39 @@ impl Process {
             asked = person::ask(&core, step, question, &log) => asked,
         };
         match asked {
-            Ok(message) => self.hear(message),
+            Ok(message) => self.let_in(message).await,
             Err(failure) if failure.kind == FailureKind::Waiting => self.wait(),
             Err(failure) => {
                 let status = if failure.kind == FailureKind::Killed { Status::Killed } else { Status::Failed };
+                self.finish(status, Some((Some(CHAT.to_owned()), failure)));
+            }
+        }
+    }
+
+    /// Puts a message past the guardrails. One that is blocked is not answered, and the chat goes on.
+    async fn let_in(&mut self, message: Value) {
+        let number = self.talk.as_ref().map_or(0, |talk| talk.count) + 1;
+        match self.looked_at(message.clone(), &format!("message#{number}")).await {
+            Ok(message) => self.hear(message),
+            Err(failure) if failure.is_waiting() => {
+                if let Some(talk) = &mut self.talk {
+                    talk.queue.push_front(message);
+                }
+                self.wait();
+            }
+            Err(failure) if failure.kind == FailureKind::Guardrail => {
+                if let Some(talk) = &mut self.talk {
+                    talk.count = number;
+                }
+                self.core().steps.clear();
+                self.core().emit(|| What::NotAnswered { message: failure.message });
+            }
+            Err(failure) => {
+                let status = match failure.kind {
+                    FailureKind::Killed => Status::Killed,
+                    FailureKind::Limit => Status::Terminated,
+                    _ => Status::Failed,
+                };
                 self.finish(status, Some((Some(CHAT.to_owned()), failure)));
             }
         }

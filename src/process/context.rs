@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::action::context::{Branch, Progress, PromptCall, Question, QuestionKind, Seen, ServerCall, is_yes};
 use crate::action::{Body, Context, Failure, FailureKind, lasting};
 use crate::program::Input;
+use crate::program::guardrail::GuardrailCheck as Check;
 use crate::prompt::{MapVars, Over, Templates, Truth, Vars, from_json, shaped_value};
 use crate::tool::mcp;
 use crate::tool::offer::Offered;
@@ -22,6 +23,7 @@ use crate::world::World;
 use super::core::Core;
 use super::document::{LlmNote, Status, ToolNote};
 use super::event::What;
+use super::guard::{self, Guard, Place, Turn};
 use super::journal::not_kept;
 use super::ledger::Ledger;
 use super::llm_call::{self, At, millis};
@@ -225,6 +227,10 @@ impl ActionContext {
         log: &Arc<Mutex<CallLog>>,
     ) -> Result<Value, Failure> {
         let (tool, name) = (&offered.tool, offered.name());
+        let holding = guard::of_action(&self.scope, &self.action);
+        let guard = Guard::new(&self.core, &self.scope, &holding, &self.action);
+        let place = |check| Place { check, tool: name, step, log };
+        let arguments = &self.guarded_arguments(&guard, offered, arguments, place(Check::ToolArguments)).await?;
         let inside = self.inside(offered, arguments, Path::new(step), log.clone())?;
         let agreed = self.may_call(offered, &inside, arguments, step).await;
         if !agreed.as_ref().is_err_and(Failure::is_waiting) {
@@ -234,7 +240,7 @@ impl ActionContext {
         if let Some(stubs) = &self.core.run.stubs
             && let Some(stubbed) = stubs.tool(name, &Value::Object(arguments.clone()))
         {
-            return inside.published(tool, stubbed?);
+            return inside.published(tool, guard.result(stubbed, place(Check::ToolResult)).await?);
         }
         let Some(body) = &tool.body else {
             return Err(Failure::new(FailureKind::Tool, format!("not supported yet: the tool `{name}`")));
@@ -253,7 +259,39 @@ impl ActionContext {
         if keeps && result.as_ref().is_err_and(Failure::is_waiting) {
             self.core.withdraw_step(step);
         }
+        let result = guard.result(result, place(Check::ToolResult)).await;
         inside.published(tool, result?)
+    }
+
+    /// The arguments of a call as they may go on.
+    async fn guarded_arguments(
+        &self,
+        guard: &Guard<'_>,
+        offered: &Offered,
+        arguments: &Map<String, Value>,
+        place: Place<'_>,
+    ) -> Result<Map<String, Value>, Failure> {
+        if !guard.looks_at(place.check) {
+            return Ok(arguments.clone());
+        }
+        let passed = match guard.pass_value(Value::Object(arguments.clone()), place, Turn::Both).await {
+            Ok(Value::Object(passed)) => passed,
+            Ok(_) => Map::new(),
+            Err(failure) => {
+                // What was blocked is told to no one; that there was a call, is.
+                if !failure.is_waiting() {
+                    self.tell_call(offered.name(), || Value::Null);
+                }
+                return Err(failure);
+            }
+        };
+        if passed == *arguments {
+            return Ok(passed);
+        }
+        self.arguments_for(&offered.tool, passed).map_err(|wrong| {
+            let message = format!("with what guardrails redact, the arguments do not fit: {}", wrong.join("; "));
+            Failure::new(FailureKind::Tool, message)
+        })
     }
 
     fn tell_call(&self, name: &str, arguments: impl FnOnce() -> Value) {
@@ -291,7 +329,12 @@ impl ActionContext {
             }
             result
         };
-        self.core.step(step, &self.log, called).await
+        let result = self.core.step(step, &self.log, called).await?;
+        // A person is asked about the result once it is kept: the call is not made again for the answer.
+        let holding = guard::of_action(&self.scope, &self.action);
+        let guard = Guard::new(&self.core, &self.scope, &holding, &self.action);
+        let place = Place { check: Check::ToolResult, tool: offered.name(), step, log: &self.log };
+        guard.pass_value(result, place, Turn::Asks).await
     }
 
     /// Calls a tool with arguments as they come.

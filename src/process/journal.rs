@@ -30,6 +30,11 @@ pub const RECORD_VERSION: u32 = 1;
 pub enum Record {
     /// The process exists.
     Created(Created),
+    /// What a person had said passed the guardrails, and what came after it is there too.
+    Received {
+        /// The objects, as they passed.
+        given: Vec<ObjectRecord>,
+    },
     /// Actions were started.
     Started {
         /// The actions.

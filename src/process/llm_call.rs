@@ -20,10 +20,12 @@ use super::context::{ActionContext, CallLog};
 use super::core::Core;
 use super::document::LlmNote;
 use super::event::What;
+use super::guard::{Guard, Place, Turn, WITHHELD};
 use super::ledger::Next;
 use super::scope::Scope;
 use super::steps::Path;
 use super::tool_loop::ToolLoop;
+use crate::program::guardrail::GuardrailCheck as Check;
 
 /// How much of the last reply a failure shows, in characters.
 const REPLY_CHARS: usize = 400;
@@ -53,6 +55,9 @@ pub(super) async fn ask(
     at: At<'_>,
     cx: Option<&ActionContext>,
 ) -> Result<Value, Failure> {
+    let guard = Guard::new(core, scope, &call.settings.guardrails, &call.name);
+    let passed = guard.prompt(call, at).await?;
+    let call = passed.as_ref().unwrap_or(call);
     let tools = match (call.settings.tools, cx) {
         (Some(offer), Some(cx)) => Some(ToolLoop::begin(cx, offer).await?),
         _ => None,
@@ -78,7 +83,7 @@ pub(super) async fn ask(
         // What was said before another model took over stays said; thoughts are the other model's own.
         let said = request.messages.len();
         request.messages.append(&mut talk.added);
-        match ask_one(core, &*llm, &mut request, call, choice, accept, at, &mut talk).await {
+        match ask_one(core, &*llm, &mut request, call, choice, accept, at, &mut talk, &guard).await {
             Err(Trouble::Unreachable(failure)) => unreachable = failure,
             Err(Trouble::Failure(failure)) => return Err(failure),
             Ok(value) => return Ok(value),
@@ -247,7 +252,9 @@ fn system(
         parts.push(envelope::RULE.to_owned());
     }
     parts.extend(call.system.clone());
-    parts.retain(|part| !part.trim().is_empty());
+    // What stands there already is not said again, as when defaults and a persona have the same text.
+    let mut said = std::collections::HashSet::new();
+    parts.retain(|part| !part.trim().is_empty() && said.insert(part.clone()));
     Ok((!parts.is_empty()).then(|| parts.join("\n\n")))
 }
 
@@ -272,6 +279,7 @@ async fn ask_one(
     accept: Accept<'_>,
     at: At<'_>,
     talk: &mut Talk<'_>,
+    guard: &Guard<'_>,
 ) -> Result<Value, Trouble> {
     while (talk.wrong.len() as u32) < call.attempts.max(1) {
         if talk.tools.is_some() && talk.turn >= call.settings.max_turns {
@@ -286,15 +294,19 @@ async fn ask_one(
         core.ledger.check(Next::LlmCall).map_err(Trouble::Failure)?;
         talk.turn += 1;
         request.turn = talk.turn as usize;
-        let reply = exchange(core, llm, request, choice, at).await?;
+        let asked = Asked { llm, request, choice, guard, private: call.settings.private };
+        let reply = exchange(core, asked, at).await?;
         refuse_bad_end(&reply, request).map_err(Trouble::Failure)?;
+        guard.agree(request, &reply, at).await.map_err(Trouble::Failure)?;
         if let Some(tools) = talk.tools.as_mut().filter(|_| reply.tool_calls().next().is_some()) {
             request.messages.push(reply.to_message());
             let turn = tools.answer(&reply).await.map_err(Trouble::Failure)?;
             request.messages.push(turn.results);
             tools.update(&mut request.tools);
             let Some(value) = turn.direct else { continue };
-            match accept(direct(request, value)) {
+            let place = Place { check: Check::Reply, tool: "", step: at.path.text(), log: at.log };
+            let value = guard.pass_value(direct(request, value), place, Turn::Both).await.map_err(Trouble::Failure)?;
+            match accept(value) {
                 Ok(value) => return Ok(value),
                 Err(errors) => refuse(core, call, request, &mut talk.wrong, &errors),
             }
@@ -386,20 +398,24 @@ fn refuse_bad_end(reply: &Reply, request: &Request) -> Result<(), Failure> {
     }
 }
 
+/// One call to one model.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    llm: &'a dyn Llm,
+    request: &'a Request,
+    choice: &'a ModelChoice,
+    /// What its reply has to pass.
+    guard: &'a Guard<'a>,
+    /// Whether what is said is told to no one.
+    private: bool,
+}
+
 /// One call as a step of the action: a reply that came before is not asked for again.
-async fn exchange(
-    core: &Core,
-    llm: &dyn Llm,
-    request: &Request,
-    choice: &ModelChoice,
-    at: At<'_>,
-) -> Result<Reply, Trouble> {
+async fn exchange(core: &Core, asked: Asked<'_>, at: At<'_>) -> Result<Reply, Trouble> {
     let step = at.path.next("llm");
-    let reply = core.step(&step, at.log, |log| async move {
-        let reply = called(core, llm, request, choice, &log).await.map_err(|error| {
-            core.host.cooldowns().failed(&request.full_model(), &error);
-            llm_failure(&error)
-        })?;
+    let place = step.as_str();
+    let reply = core.step(place, at.log, |log| async move {
+        let reply = called(core, asked, place, &log).await?;
         serde_json::to_value(reply).map_err(unreadable)
     });
     let reply = reply.await.map_err(|failure| match failure.kind {
@@ -414,13 +430,8 @@ fn unreadable(error: serde_json::Error) -> Failure {
 }
 
 /// One call, repeated where it failed for a passing reason; counted, priced and told.
-async fn called(
-    core: &Core,
-    llm: &dyn Llm,
-    request: &Request,
-    choice: &ModelChoice,
-    log: &Mutex<CallLog>,
-) -> Result<Reply, LlmError> {
+async fn called(core: &Core, asked: Asked<'_>, step: &str, log: &Mutex<CallLog>) -> Result<Reply, Failure> {
+    let Asked { llm, request, choice, guard, private } = asked;
     let policy = match choice.retries {
         Some(retries) => RetryPolicy::default().with_retries(retries),
         None => RetryPolicy::default(),
@@ -430,7 +441,10 @@ async fn called(
         model: request.full_model(),
         call: u32::try_from(request.turn).unwrap_or(u32::MAX),
         system: request.system.clone(),
-        messages: request.messages.iter().map(|message| json!(message)).collect(),
+        messages: match private {
+            true => vec![json!(Message::user(WITHHELD))],
+            false => request.messages.iter().map(|message| json!(message)).collect(),
+        },
         tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
     });
     let on_retry = |error: &LlmError, wait: std::time::Duration| {
@@ -442,9 +456,13 @@ async fn called(
         });
     };
     let started = Instant::now();
-    let deltas = Deltas::new(core, request);
-    let sink: &dyn DeltaSink = if request.options.stream { &deltas } else { &NoSink };
-    let reply = call_with_retries(llm, request, &policy, sink, &on_retry).await?;
+    let deltas = Deltas::new(core, request, guard);
+    let sink: &dyn DeltaSink = if request.options.stream && !private { &deltas } else { &NoSink };
+    let mut reply = call_with_retries(llm, request, &policy, sink, &on_retry).await.map_err(|error| {
+        core.host.cooldowns().failed(&request.full_model(), &error);
+        llm_failure(&error)
+    })?;
+    let ms = millis(started.elapsed());
     let cost_usd = core.host.catalog().cost(&request.full_model(), &reply.usage).unwrap_or(0.0);
     core.ledger.charge_llm(&reply.usage, cost_usd);
     let note = LlmNote {
@@ -453,17 +471,21 @@ async fn called(
         output_tokens: reply.usage.output_tokens,
         cost_usd,
     };
+    log.lock().unwrap_or_else(PoisonError::into_inner).llm.push(note.clone());
+    let passed = guard.reply(request, &mut reply, step, log).await;
+    if let Ok(is_other) = &passed {
+        deltas.release(is_other.then(|| reply.text()));
+    }
     core.emit(|| What::LlmReply {
         action: request.name.clone(),
         model: note.model.clone(),
-        text: reply.text(),
+        text: if private || passed.is_err() { WITHHELD.to_owned() } else { reply.text() },
         input_tokens: note.input_tokens,
         output_tokens: note.output_tokens,
         cost_usd,
-        ms: millis(started.elapsed()),
+        ms,
     });
-    log.lock().unwrap_or_else(PoisonError::into_inner).llm.push(note);
-    Ok(reply)
+    passed.map(|_| reply)
 }
 
 /// Whole milliseconds.
@@ -477,12 +499,48 @@ struct Deltas<'a> {
     action: &'a str,
     /// For a list: what finds its elements.
     elements: Option<Mutex<Elements>>,
+    /// Text that may only be told once the reply has passed its guardrails; `None` where nothing holds it back.
+    held: Option<Mutex<String>>,
+    /// Whether the arguments of tools may be told before they have passed theirs.
+    tells_arguments: bool,
 }
 
 impl<'a> Deltas<'a> {
-    fn new(core: &'a Core, request: &'a Request) -> Deltas<'a> {
+    fn new(core: &'a Core, request: &'a Request, guard: &Guard<'_>) -> Deltas<'a> {
         let elements = request.output.as_ref().filter(|_| request.options.stream).and_then(Elements::of);
-        Deltas { core, action: &request.name, elements: elements.map(Mutex::new) }
+        Deltas {
+            core,
+            action: &request.name,
+            elements: elements.map(Mutex::new),
+            held: guard.holds_back(Check::Reply).then(Mutex::default),
+            tells_arguments: !guard.holds_back(Check::ToolArguments),
+        }
+    }
+
+    /// Tells what was held back, or the text that has taken its place.
+    fn release(&self, other: Option<String>) {
+        let Some(held) = &self.held else { return };
+        let came = std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner));
+        if !came.is_empty() {
+            self.tell(Delta::Text(other.unwrap_or(came)));
+        }
+    }
+
+    /// Keeps back what may not be told yet; gives back what may.
+    fn keep_back(&self, delta: Delta) -> Option<Delta> {
+        if matches!(delta, Delta::ToolArguments { .. }) && !self.tells_arguments {
+            return None;
+        }
+        let Some(held) = &self.held else { return Some(delta) };
+        let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+        match delta {
+            Delta::Text(text) => held.push_str(&text),
+            Delta::Restart => held.clear(),
+            // Thoughts are about what may not be known; they are not told at all.
+            Delta::Thinking(_) => {}
+            Delta::ToolCall { .. } | Delta::ToolArguments { .. } => return Some(delta),
+        }
+        None
     }
 
     /// Tells the elements that `text` completes.
@@ -503,6 +561,14 @@ impl<'a> Deltas<'a> {
 
 impl DeltaSink for Deltas<'_> {
     fn delta(&self, delta: Delta) {
+        if let Some(delta) = self.keep_back(delta) {
+            self.tell(delta);
+        }
+    }
+}
+
+impl Deltas<'_> {
+    fn tell(&self, delta: Delta) {
         let action = self.action.to_owned();
         let what = match &delta {
             Delta::Text(text) => What::LlmDelta { action, text: text.clone(), thinking: false },

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use serde_json::Value;
 
-use crate::action::context::Question;
+use crate::action::context::{Question, QuestionKind};
 use crate::action::{Failure, FailureKind, lasting};
 
 use crate::value::form_violations;
@@ -27,6 +27,7 @@ pub(super) async fn ask(core: &Core, step: String, question: Question, log: &Mut
             core.steps.ask(step.clone(), question.clone(), core.host.world().now());
             return Err(Failure::new(FailureKind::Waiting, "a person has to answer first"));
         };
+        let answer = kept(core, &question, answer);
         match complaints(&question.form, &answer) {
             None => Ok(answer),
             Some(wrong) => {
@@ -36,6 +37,14 @@ pub(super) async fn ask(core: &Core, step: String, question: Question, log: &Mut
         }
     })
     .await
+}
+
+/// An answer as it may be kept and told: a message of a chat without what guardrails redact by pattern.
+pub(super) fn kept(core: &Core, question: &Question, answer: Value) -> Value {
+    match question.kind {
+        QuestionKind::Message => super::guard::without_patterns(&core.agent, answer),
+        _ => answer,
+    }
 }
 
 /// The failure of a question that no one answered in time.

@@ -86,7 +86,13 @@ impl Process {
     fn fold(&mut self, record: Record, same_shape: bool) -> Result<(), RestoreError> {
         match record {
             Record::Created(_) => return Err(RestoreError::Unreadable("the process was made twice".to_owned())),
+            Record::Received { given } => {
+                let given = given.iter().map(|object| given_of(self.core(), object));
+                let given = given.collect::<Result<_, _>>()?;
+                self.received(given);
+            }
             Record::Started { flights, plan, round } => {
+                self.let_all_in();
                 if let Some(plan) = plan {
                     self.plans.push(plan);
                 }
@@ -330,13 +336,16 @@ fn valid(core: &Core, object: ObjectRecord) -> Result<Valid, RestoreError> {
     Ok(Valid { value: valid.value, type_id: Some(valid.type_id.unwrap_or(id)) })
 }
 
+/// An object that the process starts from.
+fn given_of(core: &Core, object: &ObjectRecord) -> Result<Given, RestoreError> {
+    let valid = valid(core, object.clone())?;
+    let type_id = valid.type_id.ok_or_else(|| RestoreError::Unreadable("an object has no type".to_owned()))?;
+    Ok(Given { type_id, name: object.name.clone(), value: valid.value })
+}
+
 /// What the process was made from.
 fn start_of(core: &Core, created: &Created) -> Result<Start, RestoreError> {
-    let given = created.given.iter().map(|object| {
-        let valid = valid(core, object.clone())?;
-        let type_id = valid.type_id.ok_or_else(|| RestoreError::Unreadable("an object has no type".to_owned()))?;
-        Ok(Given { type_id, name: object.name.clone(), value: valid.value })
-    });
+    let given = created.given.iter().map(|object| given_of(core, object));
     let planners = [PlannerKind::Goap, PlannerKind::Utility, PlannerKind::Hybrid, PlannerKind::Supervisor];
     Ok(Start {
         given: given.collect::<Result<_, RestoreError>>()?,

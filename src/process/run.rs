@@ -109,6 +109,8 @@ pub struct Process {
     pub(super) asked: Vec<u32>,
     /// What the process waits for.
     pub(super) pending: Option<Pending>,
+    /// What the process starts from and has yet to pass the guardrails.
+    pub(super) arriving: Vec<Given>,
     /// Where the chat is, for an agent that is one.
     pub(super) talk: Option<Talk>,
     /// The goal that was reached.
@@ -127,6 +129,7 @@ impl Process {
         let core = Arc::new(core);
         let agent = core.agent.clone();
         let talk = Talk::begin(agent.chat.as_ref(), agent.types.id("UserMessage"), &mut start.given);
+        let arriving = super::receive::held_back(&agent, &mut start.given);
         let actions = agent.actions.len();
         let mut process = Process {
             status: Status::NotStarted,
@@ -160,6 +163,7 @@ impl Process {
             starts: vec![0; actions],
             asked: vec![0; agent.conditions.len()],
             pending: None,
+            arriving,
             talk,
             goal: None,
             result: None,
@@ -169,11 +173,7 @@ impl Process {
         process.choose_goals(start.goal.as_deref(), start.returns)?;
         let (goal, returns) = (start.goal.clone(), start.returns.map(|id| process.core.type_name(id)));
         process.core.put(|| {
-            let object = |given: &Given| ObjectRecord {
-                r#type: Some(process.core.type_name(given.type_id)),
-                name: given.name.clone(),
-                value: given.value.clone(),
-            };
+            let given = start.given.iter().chain(&process.arriving);
             Record::Created(Created {
                 v: RECORD_VERSION,
                 agent: agent.name.clone(),
@@ -182,19 +182,33 @@ impl Process {
                 goal,
                 returns,
                 planner: start.planner.map(|planner| planner.word().to_owned()),
-                given: start.given.iter().map(object).collect(),
+                given: given.map(|given| process.object_record(given)).collect(),
                 settings: if process.core.parent.is_none() { process.core.run.kept.clone() } else { Value::Null },
             })
         });
         let created = || What::ProcessCreated { agent: agent.name.clone(), parent: process.core.parent.clone() };
         process.core.emit(created);
-        for given in start.given {
-            let at = process.add(given.type_id, given.name, given.value);
-            if process.core.agent.types.is_state(given.type_id) {
-                process.enter(at);
+        process.place(start.given);
+        Ok(process)
+    }
+
+    /// An object that the process starts from, for the journal.
+    pub(super) fn object_record(&self, given: &Given) -> ObjectRecord {
+        ObjectRecord {
+            r#type: Some(self.core.type_name(given.type_id)),
+            name: given.name.clone(),
+            value: given.value.clone(),
+        }
+    }
+
+    /// Puts objects that the process starts from on the blackboard.
+    pub(super) fn place(&mut self, given: Vec<Given>) {
+        for given in given {
+            let at = self.add(given.type_id, given.name, given.value);
+            if self.core.agent.types.is_state(given.type_id) {
+                self.enter(at);
             }
         }
-        Ok(process)
     }
 
     /// Restricts the run to a goal, or to goals with a type of result.
@@ -277,6 +291,9 @@ impl Process {
         if !self.in_flight.is_empty() {
             let scope = self.scope();
             return self.perform_in_flight(scope).await;
+        }
+        if !self.arriving.is_empty() {
+            return self.receive().await;
         }
         if self.talk.is_some() && self.chat_round().await {
             return;

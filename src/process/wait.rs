@@ -73,6 +73,7 @@ impl Process {
         let Some(pending) = self.pending.take() else { return };
         self.set_status(Status::Running);
         self.core().put(|| Record::Resumed);
+        let result = result.map(|answer| super::person::kept(self.core(), &pending.question, answer));
         self.core()
             .emit(|| What::Resumed { action: pending.question.action.clone(), answer: result.as_ref().ok().cloned() });
         let done = Done { result, log: CallLog::default() };

@@ -6,6 +6,7 @@
 pub mod diff;
 pub mod fact;
 pub mod graph;
+pub mod guardrail;
 mod start;
 pub mod words;
 
@@ -32,6 +33,7 @@ use crate::value::{TypeId, Types};
 
 pub use diff::Change;
 pub use fact::Fact;
+pub use guardrail::Guardrail;
 
 /// A compiled project, or the part of it that a command asked for.
 #[derive(Debug)]
@@ -50,8 +52,19 @@ pub struct Program {
     pub permissions: Permissions,
     /// How sure a choice of agent or goal must be.
     pub autonomy: Autonomy,
+    /// In whose words progress is told; `None` in plain ones.
+    pub voice: Option<Voice>,
     /// Environment variables without value or default that some setting needs.
     pub missing_env: Vec<MissingEnv>,
+}
+
+/// In whose words progress is told beside the facts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Voice {
+    /// One that the program knows.
+    Known(crate::decl::module::Personality),
+    /// A theme file of the project.
+    Theme(Arc<crate::decl::theme::Theme>),
 }
 
 /// How sure a model must be of its choice for a run that names no file (cli.md `run`); each from 0 to 1.
@@ -99,6 +112,7 @@ impl Program {
             && self.catalog == other.catalog
             && self.autonomy == other.autonomy
             && lacks(self) == lacks(other)
+            && self.voice == other.voice
             && secrets(self) == secrets(other)
     }
 
@@ -186,6 +200,8 @@ pub struct Agent {
     pub object_tools: BTreeMap<TypeId, Vec<Arc<Tool>>>,
     /// What its prompts offer; [`CallSettings::tools`] is a position in it.
     pub offers: Vec<Offer>,
+    /// Its guardrails; [`CallSettings::guardrails`] are positions in it.
+    pub guardrails: Vec<Guardrail>,
     /// Which planner runs it.
     pub planner: PlannerKind,
     /// What a process may use up.

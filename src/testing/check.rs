@@ -10,6 +10,7 @@ use crate::decl::Name;
 use crate::decl::test_file::{CaseDecl, Expect, Prompts, Replies, ToolCalls};
 use crate::diag::{Diagnostic, suggest};
 use crate::engine::Input;
+use crate::program::guardrail::{Decider, Guardrail};
 use crate::program::{Agent, ConditionKind, Program};
 use crate::source::{Node, NodeKind, Span};
 use crate::value::{Member, Shape, Tags, TypeId, member};
@@ -21,7 +22,8 @@ pub(super) struct Known {
     pub(super) agent: Arc<Agent>,
     /// Actions of the agent and of all that it may run, with the last parts of states' actions: name, and the kind of body.
     pub(super) actions: IndexMap<String, &'static str>,
-    /// Names of calls to models: actions, prompted conditions, tools with a model of their own, the supervisor.
+    /// Names of calls to models: actions, prompted conditions, guardrails that ask a model, tools with a model of their
+    /// own, the supervisor.
     callers: Vec<String>,
     tools: Vec<String>,
     /// Tools of servers are known only to the servers.
@@ -61,6 +63,8 @@ impl Known {
             }
             let prompted = of.conditions.iter().filter(|condition| matches!(condition.kind, ConditionKind::Prompt(..)));
             callers.extend(prompted.map(|condition| condition.name.clone()));
+            let is_judge = |guardrail: &&Guardrail| matches!(guardrail.decider, Some(Decider::Judge { .. }));
+            callers.extend(of.guardrails.iter().filter(is_judge).map(|guardrail| guardrail.name.clone()));
             callers.extend(of.tools.keys().cloned());
             tools.extend(of.tools.keys().cloned());
         }

@@ -15,6 +15,7 @@ mod shell;
 mod solve;
 mod test;
 mod tools;
+mod themes;
 mod watch;
 
 use crate::support::project::Project;

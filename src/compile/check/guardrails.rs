@@ -1,19 +1,19 @@
 //! Guardrails: each looks at something, decides by one thing, and its pattern is one.
 
+use crate::decl::module::{GuardrailCheck, GuardrailScope};
 use crate::diag::Diagnostic;
 use crate::source::Span;
 
 use super::super::agent::AgentCx;
 
 /// Largest compiled pattern, in bytes (runtime.md 7).
-const PATTERN_BYTES_MAX: usize = 1 << 20;
+pub(crate) const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 /// Checks the guardrails that an agent sees.
 pub(super) fn check(cx: &mut AgentCx<'_>) {
     let heads = cx.heads;
     for decl in heads.visible.guardrails.values() {
         let guardrail = decl.decl;
-        cx.unsupported(decl.name.span, &format!("the guardrail `{}`", decl.name.value));
         let deciders: Vec<(&str, Span)> = [
             guardrail.pattern.as_ref().map(|pattern| ("pattern", pattern.span)),
             guardrail.expr.as_ref().map(|expr| ("expr", expr.0.span)),
@@ -42,7 +42,10 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
             ),
             _ => {}
         }
-        if !deciders.is_empty() && guardrail.check.0.is_empty() {
+        let place = guardrail.place.0;
+        let unread = |at: &Span| at.file == place.file && place.start <= at.start && at.end <= place.end;
+        let is_whole = !cx.loaded.read_errors.iter().any(unread);
+        if !deciders.is_empty() && guardrail.check.0.is_empty() && is_whole {
             cx.report(
                 Diagnostic::error(
                     "missing-key",
@@ -55,12 +58,18 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
         if let Some(pattern) = &guardrail.pattern {
             regex(cx, pattern);
         }
-        // What they see is known only when they run; that they can be read is known now.
-        if let Some(expr) = &guardrail.expr {
-            cx.strings.syntax_only(&expr.0, true);
-        }
-        for text in [&guardrail.prompt, &guardrail.instruct].into_iter().flatten() {
-            cx.strings.syntax_only(&text.0, false);
+        if guardrail.scope == Some(GuardrailScope::Named)
+            && !guardrail.check.0.is_empty()
+            && guardrail.check.iter().all(|check| *check == GuardrailCheck::UserInput)
+        {
+            cx.report(
+                Diagnostic::error(
+                    "guardrail-never",
+                    decl.name.span,
+                    format!("the guardrail `{}` never looks at anything", decl.name.value),
+                )
+                .help("what a person says comes to the agent, not to an action: take `scope: named` away"),
+            );
         }
         if let Some(schema) = guardrail.schema.as_ref().filter(|schema| schema.0.as_str().is_none())
             && let Err(message) = crate::value::check_schema(&schema.value())

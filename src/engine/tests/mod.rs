@@ -6,6 +6,8 @@ mod bodies;
 mod models;
 mod chat;
 mod keeping;
+mod guardrails;
+mod system;
 mod planning;
 mod reloading;
 mod starting;

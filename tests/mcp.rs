@@ -154,6 +154,46 @@ actions:
 }
 
 #[test]
+fn tools_that_cannot_be_offered_are_told_of() {
+    let workflow = "agent: asks
+description: Asks a model with the tools of a server
+inputs: UserInput
+types: {Answer: string}
+tool_groups:
+  odd: {description: Odd tools, from: [{mcp: test, prefix: PREFIX}]}
+actions:
+  ask: {description: Ask, inputs: UserInput, output: Answer, tools: odd, prompt: 'Find {{ user_input.content }}', achieves: There is an answer}
+";
+    let project = Project::new()
+        .file("agent-run.yaml", format!("models: {{default: openai/x}}\nmcp_servers: {{test: {}}}\n", entry("odd", "")))
+        .file("script.yaml", "replies: [{reply: Here}]\n");
+    // The longer of the two names that can be offered is over 64 characters with this prefix.
+    for (prefix, told) in [("odd_", 2), (&*format!("{:_<47}", "odd"), 3)] {
+        project.write("workflows/asks.yaml", workflow.replace("PREFIX", prefix));
+        let line = ["run", "workflows/asks.yaml", "--script", "script.yaml", "--events", "events.jsonl", "x"];
+        let output = project.run(&line).exits(0);
+        let events = project.read("events.jsonl");
+        let events = events.lines().map(|line| serde_json::from_str::<Value>(line).expect("an event"));
+        let notices: Vec<Value> = events.filter(|event| event["key"] == "tool-left-out").collect();
+        assert_eq!(notices.len(), told, "{notices:?}");
+        let said = |at: usize| notices[at]["message"].as_str().expect("words");
+        assert!(
+            said(0).starts_with("the MCP server `test` has a tool `wrong` that cannot be offered: its"),
+            "{}",
+            said(0)
+        );
+        assert!(output.stderr.contains("a tool `no.schema` that cannot be offered"), "{output}");
+        if told == 3 {
+            assert!(
+                said(2).contains("`dots_and_slashes_2`: with its prefix the name has 65 characters"),
+                "{}",
+                said(2)
+            );
+        }
+    }
+}
+
+#[test]
 fn a_call_that_must_not_be_repeated_is_not() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("once").display().to_string();

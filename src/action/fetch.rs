@@ -71,10 +71,13 @@ pub(crate) fn shown(url: &Url) -> String {
     url.to_string()
 }
 
-/// Makes the exchange.
-pub(crate) async fn send(fetch: Fetch) -> Result<Response, Failure> {
+/// Whether a URL, as messages show it, may be asked.
+pub(crate) type Permit<'a> = &'a (dyn Fn(&str) -> Result<(), Failure> + Send + Sync);
+
+/// Makes the exchange; where it is redirected to must be permitted as well.
+pub(crate) async fn send(fetch: Fetch, permit: Permit<'_>) -> Result<Response, Failure> {
     let (limit, place) = (fetch.timeout, shown(&fetch.url));
-    match tokio::time::timeout(limit, follow(fetch)).await {
+    match tokio::time::timeout(limit, follow(fetch, permit)).await {
         Ok(result) => result,
         Err(_) => Err(Failure::new(
             FailureKind::Timeout,
@@ -83,7 +86,7 @@ pub(crate) async fn send(fetch: Fetch) -> Result<Response, Failure> {
     }
 }
 
-async fn follow(mut fetch: Fetch) -> Result<Response, Failure> {
+async fn follow(mut fetch: Fetch, permit: Permit<'_>) -> Result<Response, Failure> {
     refuse_scheme(&fetch.url)?;
     let mut client = match fetch.private {
         Private::Never => public_client(&fetch.url, "is").await?,
@@ -99,6 +102,10 @@ async fn follow(mut fetch: Fetch) -> Result<Response, Failure> {
             Private::Named => client = refuse_private(&fetch.url, &next).await?.unwrap_or(client),
             Private::Never => client = public_client(&next, "is redirected to").await?,
         }
+        permit(&shown(&next)).map_err(|mut refused| {
+            refused.message = format!("{} redirects to {}: {}", shown(&fetch.url), shown(&next), refused.message);
+            refused
+        })?;
         let status = response.status().as_u16();
         if status == 303 || (status < 303 && fetch.method == Method::POST) {
             fetch.method = Method::GET;
@@ -332,7 +339,7 @@ mod tests {
                 timeout: Duration::from_secs(5),
                 private: Private::Never,
             };
-            let failure = send(request).await.unwrap_err();
+            let failure = send(request, &|_| Ok(())).await.unwrap_err();
             assert!(failure.message.contains("private address"), "{failure}");
         }
     }

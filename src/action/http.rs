@@ -310,7 +310,7 @@ impl HttpBody {
         }
         let sent = async {
             cx.permit("internet", &url)?;
-            let mut response = fetch::send(request).await?;
+            let mut response = fetch::send(request, &|place| cx.permit("internet", place)).await?;
             response.text = redacted(response.text, self.secrets());
             for value in response.headers.values_mut() {
                 *value = redacted(std::mem::take(value), self.secrets());

@@ -17,8 +17,9 @@ pub(super) enum Grant {
 /// Permissions that need no asking until the project writes its own.
 const DEFAULTS: &[&str] = &["internet", "files:read", "mcp:*"];
 
-/// Decides about a permission such as `internet` for a subject such as a URL, a program or a tool.
-pub(super) fn decide(permissions: &Permissions, permission: &str, subject: &str) -> Grant {
+/// Decides about a permission such as `internet` for a subject such as a URL, a program or a server's tool, needed by the
+/// body of a tool, which has these names, or of an action. That the tool itself may be called was decided by [`decide_tool`].
+pub(super) fn decide(permissions: &Permissions, permission: &str, subject: &str, tools: &[&str]) -> Grant {
     let (names, short) = names(permission, subject);
     let lists = |patterns: &[String]| {
         let mut all = names.iter().chain(&short);
@@ -32,11 +33,28 @@ pub(super) fn decide(permissions: &Permissions, permission: &str, subject: &str)
     if lists(&permissions.deny) {
         return Grant::Denied;
     }
+    // A tool that stands under `ask` is performed once a person has agreed to it.
+    let by_tool = |patterns: &[String]| lists_any(patterns, tools);
     let allowed = match permissions.declared {
-        true => grants(&permissions.allow) && !lists(&permissions.ask),
+        true if lists(&permissions.ask) => false,
+        true => grants(&permissions.allow) || by_tool(&permissions.allow) || by_tool(&permissions.ask),
         false => DEFAULTS.iter().any(|pattern| matches(pattern, permission)),
     };
     if allowed { Grant::Allowed } else { Grant::Asked }
+}
+
+/// Decides whether a tool may be called at all: what it is called in `deny` or `ask` counts before what its body needs.
+/// The names are its own and the one that it is offered by.
+pub(super) fn decide_tool(permissions: &Permissions, tools: &[&str]) -> Grant {
+    match () {
+        () if lists_any(&permissions.deny, tools) => Grant::Denied,
+        () if lists_any(&permissions.ask, tools) => Grant::Asked,
+        () => Grant::Allowed,
+    }
+}
+
+fn lists_any(patterns: &[String], names: &[&str]) -> bool {
+    names.iter().any(|name| patterns.iter().any(|pattern| matches(pattern, name)))
 }
 
 /// What a request may be called in `permissions`: the permission, the subject, both; and in short, of a URL the host
@@ -70,11 +88,11 @@ mod tests {
     #[test]
     fn until_permissions_are_written_the_defaults_hold() {
         let none = Permissions::default();
-        assert_eq!(decide(&none, "internet", "https://x"), Grant::Allowed);
-        assert_eq!(decide(&none, "files:read", "a.txt"), Grant::Allowed);
-        assert_eq!(decide(&none, "mcp:brave", "search"), Grant::Allowed);
-        assert_eq!(decide(&none, "exec", "ls"), Grant::Asked);
-        assert_eq!(decide(&none, "files:write", "a.txt"), Grant::Asked);
+        assert_eq!(decide(&none, "internet", "https://x", &[]), Grant::Allowed);
+        assert_eq!(decide(&none, "files:read", "a.txt", &[]), Grant::Allowed);
+        assert_eq!(decide(&none, "mcp:brave", "search", &[]), Grant::Allowed);
+        assert_eq!(decide(&none, "exec", "ls", &[]), Grant::Asked);
+        assert_eq!(decide(&none, "files:write", "a.txt", &[]), Grant::Asked);
     }
 
     #[test]
@@ -86,11 +104,11 @@ mod tests {
             ask: list(&["exec:git"]),
             deny: list(&["exec:rm"]),
         };
-        assert_eq!(decide(&permissions, "exec", "ls"), Grant::Allowed);
-        assert_eq!(decide(&permissions, "exec", "git"), Grant::Asked);
-        assert_eq!(decide(&permissions, "exec", "rm"), Grant::Denied);
-        assert_eq!(decide(&permissions, "internet", "https://api.example.com/v1"), Grant::Allowed);
-        assert_eq!(decide(&permissions, "internet", "https://other.example.com/"), Grant::Asked);
+        assert_eq!(decide(&permissions, "exec", "ls", &[]), Grant::Allowed);
+        assert_eq!(decide(&permissions, "exec", "git", &[]), Grant::Asked);
+        assert_eq!(decide(&permissions, "exec", "rm", &[]), Grant::Denied);
+        assert_eq!(decide(&permissions, "internet", "https://api.example.com/v1", &[]), Grant::Allowed);
+        assert_eq!(decide(&permissions, "internet", "https://other.example.com/", &[]), Grant::Asked);
     }
 
     #[test]
@@ -115,7 +133,37 @@ mod tests {
             ("files:write", "src/a.md", Grant::Asked),
             ("files:read", "docs/a.md", Grant::Asked),
         ] {
-            assert_eq!(decide(&permissions, permission, subject), grant, "{permission} {subject}");
+            assert_eq!(decide(&permissions, permission, subject, &[]), grant, "{permission} {subject}");
+        }
+    }
+
+    #[test]
+    fn a_tool_is_meant_by_its_name_or_a_pattern() {
+        let list = |items: &[&str]| items.iter().map(|item| (*item).to_owned()).collect();
+        let permissions = Permissions {
+            declared: true,
+            allow: list(&["search", "notes_*"]),
+            ask: list(&["send_*", "internet:paid.example.com"]),
+            deny: list(&["delete_*", "internet:bad.example.com"]),
+        };
+        for (tool, grant) in [
+            ("delete_all", Grant::Denied),
+            ("send_mail", Grant::Asked),
+            ("search", Grant::Allowed),
+            ("other", Grant::Allowed),
+        ] {
+            assert_eq!(decide_tool(&permissions, &[tool, "other"]), grant, "{tool}");
+        }
+        for (permission, subject, tools, grant) in [
+            ("internet", "https://example.com/", &["found", "search"][..], Grant::Allowed),
+            ("internet", "https://bad.example.com/", &["found", "search"][..], Grant::Denied),
+            ("internet", "https://paid.example.com/", &["found", "search"][..], Grant::Asked),
+            ("internet", "https://example.com/", &["other"], Grant::Asked),
+            ("internet", "https://example.com/", &[], Grant::Asked),
+            ("files:write", "a.md", &["notes_add"], Grant::Allowed),
+            ("exec", "mail", &["send_mail"], Grant::Allowed),
+        ] {
+            assert_eq!(decide(&permissions, permission, subject, tools), grant, "{permission} {subject} {tools:?}");
         }
     }
 }

@@ -16,12 +16,12 @@ use crate::llm::{Catalog, Cooldowns, Llm, MemoryResponseCache, ProviderConfig, R
 use crate::process::{AgentIndex, Host, Newer, Refused, RunSettings};
 use crate::program::{Agent, MissingEnv, Program};
 use crate::store::Store;
-use crate::tool::Tool;
 use crate::tool::mcp::Progress;
+use crate::tool::mcp::ServerTools;
 use crate::world::World;
 
 use super::Person;
-use super::grant::{Grant, decide};
+use super::grant::{Grant, decide, decide_tool};
 use super::servers::Servers;
 
 /// The program in force, which is swapped as a whole.
@@ -80,7 +80,7 @@ pub(super) struct Inner {
     /// Held while a person is asked.
     asking: Arc<tokio::sync::Mutex<()>>,
     /// What was told of once.
-    told: Arc<Mutex<BTreeSet<&'static str>>>,
+    told: Arc<Mutex<BTreeSet<String>>>,
     /// Where processes are kept.
     pub(super) store: Arc<OnceLock<Arc<dyn Store>>>,
 }
@@ -145,6 +145,19 @@ impl Inner {
         }
     }
 
+    /// A person's agreement, once for each `key`; `no_one` is what is told where there is no one to ask.
+    fn ask_for(&self, key: (String, String), what: &str, no_one: String, run: &RunSettings) -> Result<(), Failure> {
+        if run.yes || lock(&self.granted).contains(&key) {
+            return Ok(());
+        }
+        let Some(person) = &self.person else { return refuse(no_one) };
+        if !person.confirm(&format!("Allow {what}?")) {
+            return refuse(format!("the person refused {what}"));
+        }
+        lock(&self.granted).insert(key);
+        Ok(())
+    }
+
     fn build(&self, name: &str) -> Result<Arc<dyn Llm>, String> {
         let Some(config) = self.program.providers.get(name) else {
             let names = self.program.providers.keys().map(String::as_str);
@@ -170,6 +183,10 @@ impl Inner {
         let built = crate::llm::build(name, &config, self.program.catalog.clone())?;
         Ok(crate::llm::cached(built, Arc::clone(&self.responses)))
     }
+}
+
+fn refuse(message: String) -> Result<(), Failure> {
+    Err(Failure::new(FailureKind::Permission, message))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -232,8 +249,8 @@ impl Host for Inner {
         self.world.as_ref()
     }
 
-    fn mcp_tools<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<Arc<Tool>>, Failure>> {
-        Box::pin(async move { Ok(self.servers.tools(server).await?.tools.clone()) })
+    fn mcp_tools<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Arc<ServerTools>, Failure>> {
+        Box::pin(self.servers.tools(server))
     }
 
     fn call_server<'a>(
@@ -254,38 +271,45 @@ impl Host for Inner {
         }
     }
 
-    fn permit(&self, permission: &str, subject: &str, run: &RunSettings) -> Result<(), Failure> {
-        let refuse = |message: String| Err(Failure::new(FailureKind::Permission, message));
-        match decide(&self.program.permissions, permission, subject) {
+    fn permit(&self, permission: &str, subject: &str, tools: &[&str], run: &RunSettings) -> Result<(), Failure> {
+        match decide(&self.program.permissions, permission, subject, tools) {
             Grant::Allowed => Ok(()),
             Grant::Denied => refuse(format!("the project denies `{permission}`, which `{subject}` needs")),
-            Grant::Asked if run.yes => Ok(()),
             Grant::Asked => {
-                let key = (permission.to_owned(), subject.to_owned());
-                if lock(&self.granted).contains(&key) {
-                    return Ok(());
-                }
-                let Some(person) = &self.person else {
-                    return refuse(format!(
-                        "`{subject}` needs the permission `{permission}` and there is no one to ask; write \
-                         `permissions: {{allow: [{permission}]}}` in the project file, or give `--yes`"
-                    ));
-                };
-                if !person.confirm(&format!("Allow `{permission}` for `{subject}`?")) {
-                    return refuse(format!("the person refused `{permission}` for `{subject}`"));
-                }
-                lock(&self.granted).insert(key);
-                Ok(())
+                let or_tool =
+                    tools.first().map(|tool| format!(", or `[{tool}]` for this tool alone,")).unwrap_or_default();
+                let no_one = format!(
+                    "`{subject}` needs the permission `{permission}` and there is no one to ask; write \
+                     `permissions: {{allow: [{permission}]}}`{or_tool} in the project file, or give `--yes`"
+                );
+                let what = format!("`{permission}` for `{subject}`");
+                self.ask_for((permission.to_owned(), subject.to_owned()), &what, no_one, run)
+            }
+        }
+    }
+
+    fn permit_tool(&self, tools: &[&str], asks: bool, run: &RunSettings) -> Result<(), Failure> {
+        let tool = tools.first().copied().unwrap_or_default();
+        match decide_tool(&self.program.permissions, tools) {
+            Grant::Allowed => Ok(()),
+            Grant::Denied => refuse(format!("the project denies the tool `{tool}`")),
+            Grant::Asked if !asks => Ok(()),
+            Grant::Asked => {
+                let no_one = format!(
+                    "the project wants a person asked before the tool `{tool}` is called, and there is no one to ask; \
+                     take it out of `permissions: {{ask: …}}` in the project file, or give `--yes`"
+                );
+                self.ask_for(("tool".to_owned(), tool.to_owned()), &format!("the tool `{tool}`"), no_one, run)
             }
         }
     }
 
     fn is_allowed(&self, permission: &str, subject: &str) -> bool {
-        decide(&self.program.permissions, permission, subject) == Grant::Allowed
+        decide(&self.program.permissions, permission, subject, &[]) == Grant::Allowed
     }
 
-    fn is_first(&self, key: &'static str) -> bool {
-        lock(&self.told).insert(key)
+    fn is_first(&self, key: &str) -> bool {
+        lock(&self.told).insert(key.to_owned())
     }
 
     fn answer<'a>(&'a self, question: &'a Question, run: &'a RunSettings) -> BoxFuture<'a, Option<Value>> {

@@ -73,6 +73,8 @@ pub struct ActionContext {
 pub(super) struct InTool {
     /// The name that it was called by.
     name: String,
+    /// The name that it was declared by.
+    own_name: String,
     /// Its arguments.
     arguments: Map<String, Value>,
     /// The groups that it and the tools around it come from.
@@ -167,7 +169,13 @@ impl ActionContext {
             log,
             path,
             deadline: Some(self.deadline.map_or(deadline, |outer| outer.min(deadline))),
-            tool: Some(Arc::new(InTool { name, arguments: arguments.clone(), groups, depth })),
+            tool: Some(Arc::new(InTool {
+                name,
+                own_name: tool.name.clone(),
+                arguments: arguments.clone(),
+                groups,
+                depth,
+            })),
         })
     }
 
@@ -232,7 +240,12 @@ impl ActionContext {
         let place = |check| Place { check, tool: name, step, log };
         let arguments = &self.guarded_arguments(&guard, offered, arguments, place(Check::ToolArguments)).await?;
         let inside = self.inside(offered, arguments, Path::new(step), log.clone())?;
-        let agreed = self.may_call(offered, &inside, arguments, step).await;
+        // What stands in for a tool does nothing that a person would have to agree to.
+        let (names, may_be_stubbed) = ([name, tool.name.as_str()], self.core.run.stubs.is_some());
+        let agreed = match self.core.host.permit_tool(&names, !may_be_stubbed, &self.core.run) {
+            Ok(()) => self.may_call(offered, &inside, arguments, step).await,
+            Err(refused) => Err(refused),
+        };
         if !agreed.as_ref().is_err_and(Failure::is_waiting) {
             self.tell_call(name, || Value::Object(arguments.clone()));
         }
@@ -241,6 +254,9 @@ impl ActionContext {
             && let Some(stubbed) = stubs.tool(name, &Value::Object(arguments.clone()))
         {
             return inside.published(tool, guard.result(stubbed, place(Check::ToolResult)).await?);
+        }
+        if may_be_stubbed {
+            self.core.host.permit_tool(&names, true, &self.core.run)?;
         }
         let Some(body) = &tool.body else {
             return Err(Failure::new(FailureKind::Tool, format!("not supported yet: the tool `{name}`")));
@@ -535,7 +551,8 @@ impl Context for ActionContext {
                 return Err(Failure::new(FailureKind::Permission, message));
             }
         }
-        self.core.host.permit(permission, subject, &self.core.run)
+        let tools: Vec<&str> = self.tool.iter().flat_map(|tool| [&*tool.name, &*tool.own_name]).collect();
+        self.core.host.permit(permission, subject, &tools, &self.core.run)
     }
 
     fn is_allowed(&self, permission: &str, subject: &str) -> bool {

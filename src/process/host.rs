@@ -11,8 +11,8 @@ use crate::action::context::{Question, ServerCall};
 use crate::action::{Failure, FailureKind};
 use crate::llm::{Catalog, Cooldowns, Llm, Options};
 use crate::program::Agent;
-use crate::tool::Tool;
 use crate::tool::mcp::Progress;
+use crate::tool::mcp::ServerTools;
 use crate::world::World;
 
 use super::event::Event;
@@ -53,7 +53,7 @@ pub trait Host: Send + Sync {
     ///
     /// # Errors
     /// A failure of kind `tool` that names the server.
-    fn mcp_tools<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Vec<Arc<Tool>>, Failure>> {
+    fn mcp_tools<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<Arc<ServerTools>, Failure>> {
         let message = format!("there is no MCP server `{server}`");
         Box::pin(async move { Err(Failure::new(FailureKind::Tool, message)) })
     }
@@ -80,17 +80,25 @@ pub trait Host: Send + Sync {
         Ok(self.world().new_id())
     }
 
-    /// Refuses unless `permission` is granted for `subject` (runtime.md 8); may ask a person.
+    /// Refuses unless `permission` is granted for `subject` (runtime.md 8), which the body of a tool of these names needs,
+    /// or of an action; may ask a person.
     ///
     /// # Errors
     /// A failure of kind `permission`.
-    fn permit(&self, permission: &str, subject: &str, run: &RunSettings) -> Result<(), Failure>;
+    fn permit(&self, permission: &str, subject: &str, tools: &[&str], run: &RunSettings) -> Result<(), Failure>;
+
+    /// Refuses a tool that the project denies by one of its names, of which the first is told; asks a person where the
+    /// project wants that, if `asks`.
+    ///
+    /// # Errors
+    /// A failure of kind `permission`.
+    fn permit_tool(&self, tools: &[&str], asks: bool, run: &RunSettings) -> Result<(), Failure>;
 
     /// Whether `permission` is granted for `subject` without asking anyone.
     fn is_allowed(&self, permission: &str, subject: &str) -> bool;
 
     /// Whether this is the first time that `key` is to be told of.
-    fn is_first(&self, key: &'static str) -> bool;
+    fn is_first(&self, key: &str) -> bool;
 
     /// Asks a person who can answer now: at a terminal, or a script of answers. `None`: there is no one, and the process
     /// waits. The answer need not fit the question's form; that is looked at afterwards.

@@ -8,12 +8,13 @@ use indexmap::IndexMap;
 use crate::action::{Failure, FailureKind};
 use crate::prompt::TemplateId;
 use crate::tool::Tool;
-use crate::tool::group::{Group, Source};
+use crate::tool::group::{Group, NAME_CHARS_MAX, Source};
 use crate::tool::offer::{Derived, Offered, Role, Use};
 use crate::tool::unfold::{Facade, NESTING_MAX, Unfold};
 use crate::value::{TypeId, snake_case};
 
 use super::context::ActionContext;
+use super::event::What;
 
 type Tools = Result<Vec<Offered>, Failure>;
 
@@ -165,6 +166,17 @@ async fn of_group(cx: &ActionContext, group: &Group, depth: usize) -> Tools {
             Ok(found) => {
                 for mut tool in found {
                     let Some(offered) = take.offered(tool.name()) else { continue };
+                    if offered.len() > NAME_CHARS_MAX {
+                        let message = format!(
+                            "the tool group `{name}` cannot offer `{}`: with its prefix the name has {} characters; the \
+                             most is {NAME_CHARS_MAX}",
+                            tool.name(),
+                            offered.len()
+                        );
+                        tell_once(cx, tool.name(), &name, message.clone());
+                        why.push(message);
+                        continue;
+                    }
                     tool.spec.name = offered;
                     tool.group = Some(Arc::clone(&name));
                     tools.push(tool);
@@ -182,8 +194,23 @@ async fn of_group(cx: &ActionContext, group: &Group, depth: usize) -> Tools {
 }
 
 async fn of_server(cx: &ActionContext, server: &str) -> Tools {
-    let tools = cx.core.host.mcp_tools(server).await?;
-    Ok(tools.into_iter().map(|tool| Offered::plain(tool, &cx.scope.agent.types)).collect())
+    let given = cx.core.host.mcp_tools(server).await?;
+    for left_out in &given.left_out {
+        let message = format!(
+            "the MCP server `{server}` has a tool `{}` that cannot be offered: {}",
+            left_out.tool, left_out.why
+        );
+        tell_once(cx, &left_out.tool, server, message);
+    }
+    Ok(given.tools.iter().map(|tool| Offered::plain(Arc::clone(tool), &cx.scope.agent.types)).collect())
+}
+
+/// Tells once in a run that a tool is not offered, and why.
+fn tell_once(cx: &ActionContext, tool: &str, of: &str, message: String) {
+    const KEY: &str = "tool-left-out";
+    if cx.core.host.is_first(&format!("{KEY} {of} {tool}")) {
+        cx.core.emit(|| What::Notice { key: KEY.to_owned(), message });
+    }
 }
 
 /// The objects that an element of a list means, each with the name that may stand before its tools' names.

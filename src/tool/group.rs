@@ -2,6 +2,9 @@
 
 use super::offer::Use;
 
+/// The longest name of a tool (language.md 1).
+pub const NAME_CHARS_MAX: usize = 64;
+
 /// A group, resolved: where its tools come from and what they may do at most.
 #[derive(Clone, Debug, Default)]
 pub struct Group {

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -17,9 +18,9 @@ pub(crate) struct Project {
 }
 
 impl Project {
-    /// An empty directory.
+    /// An empty directory, which belongs to no project above it.
     pub(crate) fn new() -> Self {
-        Self { dir: tempfile::tempdir().expect("a temporary directory"), env: Vec::new() }
+        Self { dir: tempfile::tempdir_in(outside()).expect("a temporary directory"), env: Vec::new() }
     }
 
     /// A copy of what this repository ships: project file, workflows, prompts, references.
@@ -109,6 +110,34 @@ impl Project {
             stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
         }
     }
+}
+
+/// A directory for temporary ones that is in no project: a project file that someone left in the usual one would be the root of
+/// all of them.
+fn outside() -> &'static Path {
+    static OUTSIDE: OnceLock<PathBuf> = OnceLock::new();
+    OUTSIDE.get_or_init(|| {
+        let all = [std::env::temp_dir(), "/var/tmp".into(), "/dev/shm".into()];
+        let found = all.iter().find(|dir| dir.is_dir() && !is_in_project(dir));
+        found
+            .unwrap_or_else(|| panic!("{all:?} are all in a project; remove its `agent-run.yaml` or `workflows`"))
+            .clone()
+    })
+}
+
+/// Whether a project file or a directory of workflows stands in a directory or above it.
+fn is_in_project(dir: &Path) -> bool {
+    let marks = ["agent-run.yaml", "agent-run.yml", "agent-run.toml", "workflows"];
+    dir.ancestors().any(|dir| marks.iter().any(|mark| dir.join(mark).exists()))
+}
+
+#[test]
+fn a_directory_in_a_project_is_known() {
+    let project = Project::new();
+    assert!(!is_in_project(project.path()));
+    std::fs::create_dir_all(project.path().join("a/b")).expect("directories are made");
+    project.write("agent-run.yaml", "project: {name: stray}\n");
+    assert!(is_in_project(&project.path().join("a/b")));
 }
 
 /// The program under test.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::action::Body;
-use crate::decl::Name;
 use crate::decl::body::BodyNode;
-use crate::decl::tools::{Tool, ToolUse};
+use crate::decl::tools::{GroupSource, Tool, ToolUse};
+use crate::decl::{List, Name};
 use crate::diag::Diagnostic;
 use crate::tool::builtin;
+use crate::tool::group::{NAME_CHARS_MAX, Take};
 use crate::tool::mcp::ServerBody;
 use crate::value::ObjectDef;
 
@@ -132,14 +133,62 @@ fn group_tools(group: &crate::decl::tools::ToolGroup) -> Vec<String> {
     for source in group.from.iter() {
         let prefix = source.prefix.as_ref().map_or("", |prefix| prefix.value.as_str());
         for tool in source.tools.iter().flat_map(|list| list.iter()) {
-            let name = match tool {
-                ToolUse::Name(name) | ToolUse::Inline(name, _) => name,
-                ToolUse::Derived(derived) => derived.name.as_ref().unwrap_or(&derived.tool),
-            };
-            names.push(format!("{prefix}{}", name.value));
+            names.push(format!("{prefix}{}", tool_name(tool).value));
         }
     }
     names
+}
+
+/// Checks the names that a prefix makes, as far as they are known here: those of the project's own tools, and of a server's
+/// tools that `include` names.
+fn prefix(cx: &mut AgentCx<'_>, source: &GroupSource) {
+    let Some(prefix) = &source.prefix else { return };
+    let is_sound = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if let Some(wrong) = prefix.value.chars().find(|c| !is_sound(*c)) {
+        let message = format!("the prefix `{}` has `{wrong}`, which no name of a tool has", prefix.value);
+        let sound: String = prefix.value.chars().map(|c| if is_sound(c) { c } else { '_' }).collect();
+        cx.report(
+            Diagnostic::error("bad-name", prefix.span, message)
+                .help(format!("names of tools have letters, digits, `_` and `-`, such as `{sound}`")),
+        );
+        return;
+    }
+    let taken = Take { include: texts(&source.include), exclude: texts(&source.exclude), prefix: prefix.value.clone() };
+    let named = source.tools.iter().flat_map(|list| list.iter()).map(|tool| tool_name(tool).value.clone());
+    let of_server = source.include.iter().filter(|_| source.mcp.is_some()).map(|name| name.value.clone());
+    let named = named.chain(of_server.filter(|name| !name.contains('*')));
+    let names = named.filter_map(|name| Some((taken.offered(&name)?, name)));
+    let Some((long, name)) = names.max_by_key(|(offered, _)| offered.chars().count()) else {
+        // A server's tools have at least one character each.
+        if prefix.value.len() >= NAME_CHARS_MAX {
+            too_long(cx, prefix, "any tool", prefix.value.len() + 1);
+        }
+        return;
+    };
+    if long.chars().count() > NAME_CHARS_MAX {
+        too_long(cx, prefix, &format!("`{name}`"), long.chars().count());
+    }
+}
+
+fn too_long(cx: &mut AgentCx<'_>, prefix: &Name, tool: &str, chars: usize) {
+    let message = format!("with this prefix the name of {tool} has {chars} characters; the most is {NAME_CHARS_MAX}");
+    let over = chars - NAME_CHARS_MAX;
+    cx.report(
+        Diagnostic::error("bad-name", prefix.span, message)
+            .help(format!("take at least {over} characters off the prefix")),
+    );
+}
+
+fn texts(names: &List<Name>) -> Vec<String> {
+    names.iter().map(|name| name.value.clone()).collect()
+}
+
+/// The name that a tool of a list is offered by.
+fn tool_name(tool: &ToolUse) -> &Name {
+    match tool {
+        ToolUse::Name(name) | ToolUse::Inline(name, _) => name,
+        ToolUse::Derived(derived) => derived.name.as_ref().unwrap_or(&derived.tool),
+    }
 }
 
 /// Checks the tool groups that an agent sees, and its `defaults`.
@@ -186,6 +235,7 @@ pub(crate) fn groups(cx: &mut AgentCx<'_>) {
                     }
                 }
             }
+            prefix(cx, source);
         }
     }
     let own = heads.own.defaults.as_ref().and_then(|defaults| defaults.tools.as_ref());

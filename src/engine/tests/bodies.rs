@@ -116,6 +116,24 @@ async fn redirects_are_followed_without_the_authors_headers_to_another_server() 
 }
 
 #[tokio::test]
+async fn a_redirect_to_where_nothing_may_be_asked_is_refused() {
+    let (target, seen) = server(vec![answer("200 OK", "application/json", r#"{"text": "there"}"#)]).await;
+    let moved =
+        format!("HTTP/1.1 302 Found\r\nlocation: {target}/new?k=1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    let (url, _) = server(vec![moved]).await;
+    let project = "models: {default: openai/gpt-4.1-mini}\npermissions: {allow: [internet], deny: ['http://*/new']}\n";
+    let document = get("http: '{{ config.url }}/old'")
+        .file("agent-run.yaml", project)
+        .options(|options| drop(options.config.insert("url".into(), json!(url))))
+        .run()
+        .await;
+    let message =
+        format!("{url}/old redirects to {target}/new: the project denies `internet`, which `{target}/new` needs");
+    assert_eq!(failure(&document), ("permission".to_owned(), message));
+    assert!(seen.lock().unwrap().is_empty(), "the other server was asked");
+}
+
+#[tokio::test]
 async fn a_dry_run_sends_nothing_that_changes_something() {
     let document = get("http: {method: DELETE, url: 'http://127.0.0.1:9/x'}")
         .options(|options| options.dry_run = true)

@@ -43,7 +43,8 @@ async fn page(cx: &dyn Context) -> Result<Value, Failure> {
     let url = Url::parse(&written).map_err(|why| failure(format!("`{written}` is not a URL: {why}")))?;
     let place = shown(&url);
     cx.permit("internet", &place)?;
-    let response = send(Fetch {
+    let permit = |place: &str| cx.permit("internet", place);
+    let page = Fetch {
         method: Method::GET,
         url,
         headers: vec![(
@@ -53,8 +54,8 @@ async fn page(cx: &dyn Context) -> Result<Value, Failure> {
         content: Content::Nothing,
         timeout: cx.time_left().map_or(TIMEOUT, |left| left.min(TIMEOUT)),
         private: Private::Never,
-    });
-    read(&response.await?, &place, raw).await
+    };
+    read(&send(page, &permit).await?, &place, raw).await
 }
 
 async fn read(response: &Response, place: &str, raw: bool) -> Result<Value, Failure> {

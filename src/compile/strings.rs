@@ -174,7 +174,15 @@ impl Strings<'_> {
             }
             _ => text.span,
         };
+        let found = self.findings.len();
         self.fits(expected, &ty, at);
+        if let (Data::Expr(_), Some(shape)) = (&data, expected)
+            && self.findings.len() > found
+            && let Some(filter) = converted(&ty, &shape.kind)
+            && let Some(last) = self.findings.pop()
+        {
+            self.findings.push(last.help(format!("convert it: `{{{{ … | {filter} }}}}`")));
+        }
         Some(data)
     }
 
@@ -355,5 +363,15 @@ fn named(types: &Types, shape: &Shape) -> String {
     match &shape.kind {
         ShapeKind::Named(id) => format!("`{}`", types.name(*id)),
         _ => describe(types, shape),
+    }
+}
+
+/// The filter that makes a value of one type fit where another is expected.
+fn converted(from: &Ty, to: &ShapeKind) -> Option<&'static str> {
+    match (from, to) {
+        (Ty::Int | Ty::Number | Ty::Bool, ShapeKind::String) => Some("string"),
+        (Ty::Str, ShapeKind::Integer) => Some("int"),
+        (Ty::Str, ShapeKind::Number) => Some("float"),
+        _ => None,
     }
 }

@@ -215,7 +215,13 @@ impl Read for TypeExpr {
             }
             json!({"anyOf": [
                 {"type": "string", "description": "A scalar, a declared type, `list<T>` or `map<T>`"},
-                {"type": "object", "properties": properties, "additionalProperties": false},
+                {
+                    "type": "object",
+                    "properties": properties,
+                    "additionalProperties": false,
+                    // What the type is; the rest only restricts or explains it.
+                    "anyOf": SHAPE_KEYS.iter().map(|key| json!({"required": [key]})).collect::<Vec<_>>(),
+                },
             ]})
         })
     }

@@ -55,6 +55,18 @@ pub struct OutputDecl {
     pub place: Place,
 }
 
+/// Reports an output `list<T>?`: a list that comes out empty has brought nothing already, as an optional object does.
+fn refuse_optional_list(of: &TypeMention, cx: &mut ReadCx) {
+    if of.list && of.optional {
+        let right = format!("list<{}>", of.name.value);
+        cx.report(
+            Diagnostic::error("bad-type", of.place.0, "an output that is a list cannot be optional: it may be empty")
+                .help(format!("write `{right}`"))
+                .fix(of.place.0, right),
+        );
+    }
+}
+
 impl TypeMention {
     fn parse(text: &Text, what: &str, cx: &mut ReadCx) -> Option<TypeMention> {
         let lead = text.value.len() - text.value.trim_start().len();
@@ -178,6 +190,7 @@ impl Read for OutputDecl {
         match &node.kind {
             NodeKind::Text(_) => {
                 let of = TypeMention::read(node, "an output", cx)?;
+                refuse_optional_list(&of, cx);
                 Some(OutputDecl { types: vec![of], some_of: false, name: None, place })
             }
             NodeKind::List(items) => {
@@ -199,6 +212,9 @@ impl Read for OutputDecl {
                         .help(format!("write `{}`", of.name.value)),
                     );
                 }
+                if let [of] = types.as_slice() {
+                    refuse_optional_list(of, cx);
+                }
                 Some(OutputDecl { some_of: items.len() > 1, types, name: None, place })
             }
             NodeKind::Map(map) => {
@@ -208,6 +224,7 @@ impl Read for OutputDecl {
                     return None;
                 };
                 let of = TypeMention::read(&of.value, "an output", cx)?;
+                refuse_optional_list(&of, cx);
                 Some(OutputDecl { types: vec![of], some_of: false, name: super::read::field(map, "name", cx), place })
             }
             _ => {

@@ -236,9 +236,28 @@ impl Case<'_> {
                 error
             };
         }
+        if let Some(error) = self.optional_key() {
+            return error;
+        }
         let message = "the text goes on after its quotes";
         let error = SyntaxError::new("text-after-quotes", self.here(1), message);
         if one_line { self.quote_it(error) } else { error.help("put the whole text into the other kind of quotes") }
+    }
+
+    /// `"name"?: T`, as other languages have it: the mark of an optional field after the quotes of its name.
+    fn optional_key(&self) -> Option<SyntaxError> {
+        let (text, at) = (self.text, self.stop.at);
+        let quote = text[..at].chars().next_back().filter(|c| matches!(c, '"' | '\''))?;
+        let start = text[..at - 1].rfind(quote)?;
+        let name = &text[start + 1..at - 1];
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        if !text[at..].starts_with("?:") || !is_name {
+            return None;
+        }
+        let message =
+            "the `?` of an optional field stands within the quotes of its name, or after a name without quotes";
+        let error = SyntaxError::new("text-after-quotes", self.here(1), message);
+        Some(error.help(format!("write `{name}?:`")).fix(self.span(start..at + 1), format!("{name}?")))
     }
 
     /// A backslash in double quotes that is no escape.
@@ -309,6 +328,9 @@ impl Case<'_> {
         }
         let before = text[..at].trim_end();
         if before.ends_with(['"', '\'']) {
+            if let Some(error) = self.optional_key() {
+                return error;
+            }
             let error = SyntaxError::new("text-after-quotes", self.here(1), "the text goes on after its quotes");
             return error.help("put the whole text into the other kind of quotes");
         }

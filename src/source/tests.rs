@@ -80,6 +80,8 @@ const REFUSED: &[(&str, &[&str])] = &[
     ("a: \"\\u12\"\n", &["escape-in-quotes 1:5 \\u"]),
     ("a:\n  - 'web' in tools\n", &["text-after-quotes 2:11 i ['web' in tools => \"'web' in tools\"]"]),
     ("a: \"x\" == \"y\"\n", &["text-after-quotes 1:8 = [\"x\" == \"y\" => '\"x\" == \"y\"']"]),
+    ("a:\n  \"b\"?: c\n", &["text-after-quotes 2:6 ? [\"b\"? => b?]"]),
+    ("a: {x: y, 'b'?: c}\n", &["text-after-quotes 1:14 ? ['b'? => b?]"]),
     ("b: [\"a\" in b]\n", &["text-after-quotes 1:9 i"]),
     ("pre: [max(a, b) > 1]\n", &["comma-in-text 1:7 max(a, b) > 1 [max(a, b) > 1 => 'max(a, b) > 1']"]),
     ("a: {when: max(a, b) > 1, t: 1}\n", &["comma-in-text 1:11 max(a, b) > 1 [max(a, b) > 1 => 'max(a, b) > 1']"]),

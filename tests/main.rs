@@ -4,6 +4,7 @@ mod support;
 
 mod cli;
 mod confirming;
+mod durability;
 mod mcp;
 mod mistakes;
 mod providers;

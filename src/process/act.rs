@@ -71,9 +71,6 @@ pub(super) async fn perform(core: Arc<Core>, scope: Scope, flight: Flight) -> Pe
     let bound = scope.board.bind(&action.inputs);
     let missing = bound.is_none();
     let bound = bound.unwrap_or_default();
-    if !flight.again {
-        core.emit(|| What::ActionStarted { action: action.name.clone(), inputs: named_types(&scope, action, &bound) });
-    }
     let mut scope = scope.for_action(action).with_inputs(&action.inputs, &bound);
     scope.now = Some(flight.started_at);
     let (result, attempts) = if missing {
@@ -89,6 +86,16 @@ pub(super) async fn perform(core: Arc<Core>, scope: Scope, flight: Flight) -> Pe
     let (result, recovered_from) = recover(&core, action, &scope, result);
     let log = std::mem::take(&mut *lock(&log));
     Performed { action: index, bound, result, recovered_from, attempts, started_at, ms: millis(started.elapsed()), log }
+}
+
+/// Tells that an action starts. What starts side by side is told before any of it is performed, so that it stands in the
+/// journal together.
+pub(super) fn tell_start(core: &Core, scope: &Scope, action: usize) {
+    core.emit(|| {
+        let action = &core.agent.actions[action];
+        let bound = scope.board.bind(&action.inputs).unwrap_or_default();
+        What::ActionStarted { action: action.name.clone(), inputs: named_types(scope, action, &bound) }
+    });
 }
 
 /// Names and types of what the inputs are bound to, for the event.

@@ -12,7 +12,7 @@ use crate::program::{Agent, Goal, Number};
 use crate::prompt::Truth;
 use crate::value::{Output, OutputKind, TypeId};
 
-use super::act::{Flight, Performed, is_final, perform};
+use super::act::{Flight, Performed, is_final, perform, tell_start};
 use super::ask;
 use super::blackboard::{Blackboard, Bound};
 use super::chat::Talk;
@@ -349,7 +349,7 @@ impl Process {
         let actions: Vec<usize> =
             operators.iter().filter_map(|operator| self.core.agent.operators.get(*operator).copied()).collect();
         for action in actions {
-            self.start_action(action);
+            self.start_action(action, &scope);
         }
         let plan = (self.plans.len() > plans_before).then(|| self.plans.last().cloned()).flatten();
         self.put_started(plan);
@@ -357,7 +357,8 @@ impl Process {
     }
 
     /// Counts the start of an action; it is in flight from then on.
-    pub(super) fn start_action(&mut self, action: usize) {
+    pub(super) fn start_action(&mut self, action: usize, scope: &Scope) {
+        tell_start(&self.core, scope, action);
         self.core.ledger.charge_action();
         self.starts[action] += 1;
         let started_at = self.core.host.world().now();

@@ -119,6 +119,7 @@ fn resume_500_events(bencher: Bencher) {
 }
 
 /// What a process that waits in this program holds of its memory.
+#[allow(clippy::print_stdout, reason = "a figure of its own, beside those of the benches")]
 fn idle_waits() {
     if std::env::args().any(|arg| arg == "--list") {
         return;

@@ -198,7 +198,12 @@ fn trace(engine: &Engine, case: &Case, scripted: Option<&str>) -> (String, Strin
         process.run().await;
         while let Some(pending) = process.waiting() {
             let question = &pending.question;
-            let _ = writeln!(asked, "{} asks: {}", question.action, question.prompt.trim_end().replace('\n', "\n  "));
+            let _ = writeln!(
+                asked,
+                "{} asks: {}",
+                question.action,
+                question.prompt.trim_end().replace('\n', "\n  ").replace("\n  \n", "\n\n")
+            );
             let Some(answer) = answers.get_mut(&question.action).and_then(|left| left.pop_front()) else { break };
             if let Err(error) = process.answer(answer).await {
                 let _ = writeln!(asked, "error: {error}");

@@ -245,13 +245,10 @@ fn a_goal_or_a_type_is_chosen() {
 
 #[test]
 fn what_is_not_there_yet_is_refused_with_its_place() {
-    let text = super::ECHO.replace(
-        "    set: {text: '{{ user_input.content }}{{ config.mark }}', length: '{{ user_input.content | length }}'}",
-        "    ask: What do you say?",
-    );
+    let text = super::ECHO.replace("inputs: UserInput\nconfig", "inputs: UserInput\nplanner: supervisor\nconfig");
     let project = project().file("workflows/person.yaml", text);
     let output = project.run(&["run", "workflows/person.yaml", "x"]).exits(2);
-    assert!(output.stderr.contains("not supported yet") && output.stderr.contains("person.yaml:12"), "{output}");
+    assert!(output.stderr.contains("not supported yet") && output.stderr.contains("person.yaml:4"), "{output}");
 }
 
 #[test]
@@ -348,8 +345,10 @@ fn a_secret_that_a_program_echoes_is_not_shown() {
 fn what_a_sub_agent_cannot_do_yet_is_refused_before_anything_runs() {
     let types = "inputs: UserInput\ntypes: {Story: string}\ngoals: {told: Story}\n";
     let outer = format!("agent: outer\n{types}actions:\n  tell: {{inputs: UserInput, output: Story, agent: inner}}\n");
-    let inner = format!("agent: inner\n{types}actions:\n  tell: {{inputs: UserInput, output: Story, ask: Tell me}}\n");
+    let inner = format!(
+        "agent: inner\nplanner: supervisor\n{types}actions:\n  tell: {{inputs: UserInput, output: Story, set: x}}\n"
+    );
     let project = project().file("workflows/outer.yaml", outer).file("workflows/inner.yaml", inner);
     let output = project.run(&["run", "workflows/outer.yaml", "x"]).exits(2);
-    assert!(output.stderr.contains("not supported yet: the body `ask` (workflows/inner.yaml:6:"), "{output}");
+    assert!(output.stderr.contains("not supported yet: `planner: supervisor` (workflows/inner.yaml:2:"), "{output}");
 }

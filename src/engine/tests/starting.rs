@@ -65,7 +65,8 @@ async fn what_is_not_supported_is_refused_with_its_place() {
         "agent: asks
 types: {Story: string}
 inputs: UserInput
-actions: {tell: {inputs: UserInput, output: Story, ask: Tell me}}
+planner: supervisor
+actions: {tell: {inputs: UserInput, output: Story, set: x}}
 goals: {told: {output: Story}}
 ",
     )

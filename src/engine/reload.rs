@@ -151,15 +151,6 @@ impl Reloader {
             }
             return reload;
         };
-        // An editor that empties the file before it writes it leaves no agent for a moment: that is half of an edit, and a
-        // run whose agent is gone has nothing to go on with.
-        let had_agents = self.engine.as_ref().is_some_and(|engine| !engine.program().agents.is_empty());
-        if had_agents && program.agents.is_empty() && !matches!(self.entry, Entry::Project) {
-            if let Some(engine) = &self.engine {
-                engine.current.refuse(Some(vec!["the file declares no agent".to_owned()]));
-            }
-            return reload;
-        }
         reload.cured = std::mem::take(&mut self.was_refused);
         match &self.engine {
             None => {

@@ -13,8 +13,6 @@ const FLOW: &str = "agent: test\ntypes: {Draft: string, End: string}\nactions:\n
 struct Running {
     child: Child,
     lines: Receiver<String>,
-    /// Lines that nobody has asked for yet: the two pipes are read side by side, so neither is ahead of the other.
-    seen: Vec<String>,
 }
 
 impl Running {
@@ -38,18 +36,17 @@ impl Running {
                 }
             });
         }
-        Running { child, lines, seen: Vec::new() }
+        Running { child, lines }
     }
 
-    /// Takes the first line that has this in it; waits until there is one.
-    fn until(&mut self, part: &str) -> String {
+    /// Reads on until a line has this in it.
+    fn until(&self, part: &str) -> String {
+        let mut seen = Vec::new();
         loop {
-            if let Some(at) = self.seen.iter().position(|line| line.contains(part)) {
-                return self.seen.remove(at);
-            }
             match self.lines.recv_timeout(Duration::from_secs(60)) {
-                Ok(line) => self.seen.push(line),
-                Err(_) => panic!("no line with `{part}` came; others:\n{}", self.seen.join("\n")),
+                Ok(line) if line.contains(part) => return line,
+                Ok(line) => seen.push(line),
+                Err(_) => panic!("no line with `{part}` came after:\n{}", seen.join("\n")),
             }
         }
     }
@@ -74,7 +71,7 @@ fn project() -> tempfile::TempDir {
 fn check_watch_checks_again_at_each_edit() {
     let dir = project();
     let file = dir.path().join("workflows/test.yaml");
-    let mut check = Running::start(dir.path(), &["check", "--watch"]);
+    let check = Running::start(dir.path(), &["check", "--watch"]);
     check.until("no mistakes found");
     std::fs::write(&file, FLOW.replace("inputs: Draft", "inputs: Drafft")).expect("written");
     check.until("! error[unknown-type]");

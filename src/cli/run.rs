@@ -111,13 +111,14 @@ fn watched(loaded: &Loaded, target: &str, rounds: &Rounds<'_>, out: &Out) -> Res
     let shown = list.clone();
     let watching = Watching::begin(loaded, *out, move |text| shown.line(text))?;
     let options = RunOptions { reload: ReloadPolicy::Adopt, ..options.clone() };
+    let mut interrupts = Interrupts::new()?;
     loop {
         let mut process = match started(loaded, target, given.to_vec(), options.clone(), out) {
             Ok(process) => process,
             // An edit may cure it.
             Err(fault) => {
                 out.fault(&fault);
-                match next_program(&watching, &options.kill, list, out)? {
+                match next_program(&watching, &options.kill, &mut interrupts, out) {
                     true => continue,
                     false => return Ok(fault.exit),
                 }
@@ -132,7 +133,7 @@ fn watched(loaded: &Loaded, target: &str, rounds: &Rounds<'_>, out: &Out) -> Res
             if in_force.is_ok_and(|agent| !Arc::ptr_eq(&agent, &ran) && !agent.same_as(&ran)) {
                 break;
             }
-            if !next_program(&watching, &options.kill, list, out)? {
+            if !next_program(&watching, &options.kill, &mut interrupts, out) {
                 return Ok(ended);
             }
         }
@@ -140,19 +141,53 @@ fn watched(loaded: &Loaded, target: &str, rounds: &Rounds<'_>, out: &Out) -> Res
 }
 
 /// Waits for an edit that puts another program in force; false when the person would rather leave.
-fn next_program(watching: &Watching, kill: &Kill, list: &Arc<Checklist>, out: &Out) -> Result<bool, Fault> {
+fn next_program(watching: &Watching, kill: &Kill, interrupts: &mut Interrupts, out: &Out) -> bool {
     if kill.is_killed() {
-        return Ok(false);
+        return false;
     }
     out.note(out.paint_err(DIM, "waits for an edit; Ctrl-C ends"));
-    let runtime = runtime()?;
-    let _heard = hear_interrupts(kill.clone(), list.clone());
-    Ok(runtime.block_on(async {
+    let Interrupts { runtime, signal } = interrupts;
+    runtime.block_on(async {
         tokio::select! {
-            () = kill.killed() => false,
+            biased;
+            () = signal.heard() => false,
             () = watching.swapped() => true,
         }
-    }))
+    })
+}
+
+/// Hears Ctrl-C from its making on, also while nobody waits: once a program has listened for it, the system no longer
+/// ends the program by itself, so one that came between two waits would be lost.
+struct Interrupts {
+    runtime: tokio::runtime::Runtime,
+    signal: Signal,
+}
+
+#[cfg(unix)]
+struct Signal(tokio::signal::unix::Signal);
+
+#[cfg(windows)]
+struct Signal(tokio::signal::windows::CtrlC);
+
+impl Interrupts {
+    fn new() -> Result<Interrupts, Fault> {
+        let runtime = runtime()?;
+        let signal = {
+            let _inside = runtime.enter();
+            #[cfg(unix)]
+            let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
+            #[cfg(windows)]
+            let signal = tokio::signal::windows::ctrl_c();
+            signal.map_err(|error| Fault::failed(format!("Ctrl-C cannot be heard: {error}")))?
+        };
+        Ok(Interrupts { runtime, signal: Signal(signal) })
+    }
+}
+
+impl Signal {
+    async fn heard(&mut self) {
+        self.0.recv().await;
+    }
 }
 
 fn run_options(args: &RunArgs, kill: Kill, out: &Out) -> Result<RunOptions, Fault> {

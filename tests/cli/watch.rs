@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 const FLOW: &str = "agent: test\ntypes: {Draft: string, End: string}\nactions:\n  draft: {inputs: UserInput, output: Draft, set: \
@@ -13,6 +13,8 @@ const FLOW: &str = "agent: test\ntypes: {Draft: string, End: string}\nactions:\n
 struct Running {
     child: Child,
     lines: Receiver<String>,
+    /// Lines that nobody has asked for yet: the two pipes are read side by side, so neither is ahead of the other.
+    seen: Vec<String>,
 }
 
 impl Running {
@@ -36,17 +38,18 @@ impl Running {
                 }
             });
         }
-        Running { child, lines }
+        Running { child, lines, seen: Vec::new() }
     }
 
-    /// Reads on until a line has this in it.
-    fn until(&self, part: &str) -> String {
-        let mut seen = Vec::new();
+    /// Takes the first line that has this in it; waits until there is one.
+    fn until(&mut self, part: &str) -> String {
         loop {
+            if let Some(at) = self.seen.iter().position(|line| line.contains(part)) {
+                return self.seen.remove(at);
+            }
             match self.lines.recv_timeout(Duration::from_secs(60)) {
-                Ok(line) if line.contains(part) => return line,
-                Ok(line) => seen.push(line),
-                Err(_) => panic!("no line with `{part}` came after:\n{}", seen.join("\n")),
+                Ok(line) => self.seen.push(line),
+                Err(_) => panic!("no line with `{part}` came; others:\n{}", self.seen.join("\n")),
             }
         }
     }
@@ -71,7 +74,7 @@ fn project() -> tempfile::TempDir {
 fn check_watch_checks_again_at_each_edit() {
     let dir = project();
     let file = dir.path().join("workflows/test.yaml");
-    let check = Running::start(dir.path(), &["check", "--watch"]);
+    let mut check = Running::start(dir.path(), &["check", "--watch"]);
     check.until("no mistakes found");
     std::fs::write(&file, FLOW.replace("inputs: Draft", "inputs: Drafft")).expect("written");
     check.until("! error[unknown-type]");
@@ -101,5 +104,12 @@ fn run_watch_announces_edits_by_name_and_runs_again() {
     run.until("! waits for an edit");
     let interrupted = Command::new("kill").args(["-INT", &run.child.id().to_string()]).status().expect("kill");
     assert!(interrupted.success());
+    // Its pipes close when it ends; a lost signal is a failure, not a hang.
+    while run
+        .lines
+        .recv_timeout(Duration::from_secs(60))
+        .map_err(|end| assert_eq!(end, RecvTimeoutError::Disconnected, "Ctrl-C was lost"))
+        .is_ok()
+    {}
     assert_eq!(run.child.wait().expect("it ends").code(), Some(0));
 }

@@ -67,12 +67,13 @@ fn called(heard: &Heard) -> Vec<String> {
 /// What the model was told last of a tool.
 fn told(heard: &Heard, tool: &str) -> (String, bool) {
     let heard = heard.lock().expect("no panic");
-    let requests = heard
+    let mut requests = heard
         .iter()
         .filter_map(|what| if let What::LlmRequest { messages, .. } = what { Some(messages) } else { None });
-    let messages: Vec<Value> = requests.last().expect("a request").iter().map(|message| json!(message)).collect();
+    let messages: Vec<Value> = requests.next_back().expect("a request").iter().map(|message| json!(message)).collect();
     let parts = messages.iter().flat_map(|message| message["parts"].as_array().cloned().unwrap_or_default());
-    let result = parts.filter(|part| part["type"] == "tool_result" && part["name"] == tool).last().expect("a result");
+    let mut results = parts.filter(|part| part["type"] == "tool_result" && part["name"] == tool);
+    let result = results.next_back().expect("a result");
     (result["content"].as_str().unwrap_or_default().to_owned(), result["is_error"] == true)
 }
 

@@ -75,7 +75,7 @@ impl AgentCx<'_> {
             Some(file) => serde_json::Value::clone(self.loaded.schemas.get(&file.value)?.as_ref()?),
             None => written.value(),
         };
-        RawSchema::new(schema).ok().map(Decider::Schema)
+        RawSchema::new(schema).ok().map(|schema| Decider::Schema(Box::new(schema)))
     }
 
     /// The guardrails that hold for calls with these settings: all but the named ones, and those named.

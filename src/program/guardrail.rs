@@ -43,7 +43,7 @@ pub enum Decider {
         settings: Arc<CallSettings>,
     },
     /// It objects to what does not fit.
-    Schema(RawSchema),
+    Schema(Box<RawSchema>),
 }
 
 impl Guardrail {

@@ -179,11 +179,11 @@ async fn only_actions_that_name_it_have_a_named_guardrail_and_its_text() {
     assert!(!everything(&document, &events).contains("Name no cards."));
     let (document, events) = writer(guardrails, ", guardrails: no_cards").script(reply(CARD)).observed().await;
     assert_eq!(failure(&document).0, "guardrail");
-    let systems = events.iter().filter_map(|event| match &event.what {
+    let mut systems = events.iter().filter_map(|event| match &event.what {
         What::LlmRequest { system, .. } => system.clone(),
         _ => None,
     });
-    assert!(systems.last().unwrap().contains("Name no cards."));
+    assert!(systems.next_back().unwrap().contains("Name no cards."));
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ mod mistakes;
 mod providers;
 mod readme;
 mod schemas;
+mod skills;
 mod suite;
 mod tidy;
 mod transcripts;

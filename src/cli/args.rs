@@ -76,6 +76,8 @@ pub enum Verb {
     Tools(ToolsArgs),
     /// List the models that are configured
     Models(ModelsArgs),
+    /// Judge directories of skills
+    Skills(SkillsArgs),
     /// Talk with an agent
     Chat(ChatArgs),
     /// List the processes that are kept
@@ -491,6 +493,25 @@ pub enum DomainFormat {
     Json,
     /// PDDL, domain and problem, for other planners.
     Pddl,
+}
+
+/// Words of `skills`.
+#[derive(Args, Clone, Debug)]
+pub struct SkillsArgs {
+    /// What is done
+    #[command(subcommand)]
+    pub verb: SkillsVerb,
+}
+
+/// What is done with skills.
+#[derive(Clone, Debug, Subcommand)]
+pub enum SkillsVerb {
+    /// Judge skills by the rules of their format
+    Validate {
+        /// Directories of a skill, or of several
+        #[arg(value_name = "DIR", required = true)]
+        dirs: Vec<PathBuf>,
+    },
 }
 
 /// Flags of `graph`.

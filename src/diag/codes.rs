@@ -36,6 +36,7 @@ codes! {
     "bad-pattern": "something that is not a regular expression",
     "bad-schema": "something that is not a JSON Schema",
     "bad-script": "a script that cannot be played",
+    "bad-skill": "a skill whose `SKILL.md` is not as the format wants it",
     "bad-supertype": "a supertype without fields",
     "bad-type": "something that is not a type",
     "bad-url": "a text that is not the address of a server",

@@ -1,1 +1,3 @@
 //! References: material that is offered to a model; one file per kind.
+
+pub mod skill;

@@ -12,6 +12,7 @@ mod record;
 mod run;
 mod sandbox;
 mod shell;
+mod skills;
 mod solve;
 mod test;
 mod tools;

@@ -13,6 +13,7 @@ use super::lines;
 /// layers report.
 const NOT_SMALL: &[&str] = &[
     "alias-bomb",
+    "bad-skill",
     "too-large",
     "too-many-nodes",
     "too-deep",

@@ -13,6 +13,7 @@ mod schemas;
 mod skills;
 mod suite;
 mod tidy;
+mod tool_fuzz;
 mod transcripts;
 mod workflows;
 

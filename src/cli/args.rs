@@ -399,9 +399,12 @@ pub struct ToolsSchema {
     /// Whose tools are meant.
     #[command(flatten)]
     pub of: ToolsOf,
-    /// The wire form: openai, anthropic, gemini or mcp
+    /// The wire form: openai, responses, anthropic, bedrock, gemini, ollama or mcp
     #[arg(long = "for", value_name = "FORM", default_value = "mcp")]
     pub form: String,
+    /// Fail, naming the tools, unless all of them go out strictly (openai, responses, anthropic, bedrock)
+    #[arg(long)]
+    pub strict: bool,
 }
 
 /// Flags of `tools call`.

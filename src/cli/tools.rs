@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::action::FailureKind;
 use crate::engine::{RunOptions, ToolNode};
+use crate::llm::{ToolSpec, not_strict};
 
 use super::args::{Global, ModelArgs, ToolsArgs, ToolsVerb};
 use super::loaded::{Clock, Loaded, Outcome, load};
@@ -52,6 +53,9 @@ pub(super) fn tools(args: &ToolsArgs, global: &Global, out: &Out) -> Result<Exit
                 let help = crate::diag::suggest::near_or_all(&schema.form, forms.iter().copied(), "the forms");
                 return Err(Fault::wrong(format!("there is no form `{}`; {help}", schema.form)));
             };
+            if schema.strict {
+                all_strict(&schema.form, &specs)?;
+            }
             match out.json {
                 true => out.document(&wire),
                 false => out.line(serde_json::to_string_pretty(&wire).unwrap_or_default()),
@@ -64,6 +68,23 @@ pub(super) fn tools(args: &ToolsArgs, global: &Global, out: &Out) -> Result<Exit
         }
     }
     Ok(Exit::Done)
+}
+
+/// Refuses tools that do not go out strictly.
+fn all_strict(form: &str, specs: &[ToolSpec]) -> Result<(), Fault> {
+    let Some(found) = not_strict(form, specs) else {
+        return Err(Fault::wrong(format!("the form `{form}` knows no strictness"))
+            .help("`--strict` goes with `--for openai`, `responses`, `anthropic` or `bedrock`"));
+    };
+    let count = found.len();
+    match count {
+        0 => Ok(()),
+        _ => {
+            let message = format!("{count} of {} tools cannot go out strictly to `{form}`", specs.len());
+            let lines = found.into_iter().map(|(name, why)| format!("`{name}`: {why}"));
+            Err(lines.fold(Fault::failed(message), Fault::help))
+        }
+    }
 }
 
 fn model_options(model: &ModelArgs) -> Result<RunOptions, Fault> {

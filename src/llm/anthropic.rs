@@ -230,7 +230,7 @@ pub(crate) fn tools(specs: &[ToolSpec], strict: bool) -> Value {
     specs.iter().map(tool).collect()
 }
 
-fn is_small(specs: &[ToolSpec]) -> bool {
+pub(super) fn is_small(specs: &[ToolSpec]) -> bool {
     let bytes: usize = specs.iter().map(|spec| spec.parameters.to_string().len()).sum();
     let optional: usize = specs.iter().map(|spec| structured::optional_members(&spec.parameters)).sum();
     specs.len() <= STRICT_TOOLS_MAX && optional <= STRICT_OPTIONAL_MAX && bytes <= STRICT_BYTES_MAX

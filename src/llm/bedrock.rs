@@ -259,7 +259,7 @@ impl Bedrock {
 }
 
 /// The wire form of tools, strict as Anthropic's are.
-fn tools(specs: &[ToolSpec], strict: bool) -> Value {
+pub(super) fn tools(specs: &[ToolSpec], strict: bool) -> Value {
     let tool = |tool: &Value| {
         let mut spec = json!({"name": tool["name"], "inputSchema": {"json": tool["input_schema"]}});
         // An empty description is refused.

@@ -109,7 +109,7 @@ pub fn default_providers(env: &dyn Fn(&str) -> Option<String>) -> IndexMap<Strin
 }
 
 /// The names of tool wire forms, for `tools schema --for`.
-pub const TOOL_FORMS: &[&str] = &["openai", "anthropic", "gemini", "mcp"];
+pub const TOOL_FORMS: &[&str] = &["openai", "responses", "anthropic", "bedrock", "gemini", "ollama", "mcp"];
 
 /// Returns `tools` in a wire form of [`TOOL_FORMS`] (cli.md 3); `None` for another name.
 pub fn tool_wire(form: &str, tools: &[ToolSpec]) -> Option<Value> {
@@ -117,11 +117,34 @@ pub fn tool_wire(form: &str, tools: &[ToolSpec]) -> Option<Value> {
         |key: &str, tool: &ToolSpec| json!({"name": tool.name, "description": tool.description, key: tool.parameters});
     match form {
         "openai" => Some(openai::tools(tools)),
+        "responses" => Some(responses::tools(tools)),
         "anthropic" => Some(anthropic::tools(tools, true)),
+        "bedrock" => Some(bedrock::tools(tools, true)),
+        "ollama" => Some(openai::plain_tools(tools)),
         "gemini" => Some(gemini::tools(tools)),
         "mcp" => Some(tools.iter().map(|tool| with("inputSchema", tool)).collect()),
         _ => None,
     }
+}
+
+/// Why tools of a wire form are not sent strictly: each name with the reason; `None` where the form knows no strictness.
+pub fn not_strict(form: &str, tools: &[ToolSpec]) -> Option<Vec<(String, String)>> {
+    let dialect = match form {
+        "openai" | "responses" => &structured::SchemaDialect::OPENAI,
+        "anthropic" | "bedrock" => &structured::SchemaDialect::ANTHROPIC,
+        _ => return None,
+    };
+    let alone = |tool: &ToolSpec| {
+        let why = structured::why_not_strict(&tool.parameters, dialect)?;
+        Some((tool.name.clone(), why))
+    };
+    let found: Vec<_> = tools.iter().filter_map(alone).collect();
+    let is_anthropic = matches!(form, "anthropic" | "bedrock");
+    if found.is_empty() && is_anthropic && !anthropic::is_small(tools) {
+        let why = "all of them together are more than the provider takes strictly".to_string();
+        return Some(tools.iter().map(|tool| (tool.name.clone(), why.clone())).collect());
+    }
+    Some(found)
 }
 
 #[cfg(test)]
@@ -177,11 +200,52 @@ mod tests {
             made,
             [
                 r#"[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"}}}]"#,
+                r#"[{"type":"function","strict":false,"name":"f","description":"d","parameters":{"type":"object"}}]"#,
                 r#"[{"name":"f","description":"d","input_schema":{"type":"object"}}]"#,
+                r#"[{"toolSpec":{"name":"f","inputSchema":{"json":{"type":"object"}},"description":"d"}}]"#,
                 r#"[{"name":"f","description":"d"}]"#,
+                r#"[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"}}}]"#,
                 r#"[{"name":"f","description":"d","inputSchema":{"type":"object"}}]"#,
             ]
         );
         assert_eq!(tool_wire("cohere", &[]), None);
+    }
+
+    #[test]
+    fn what_cannot_be_said_strictly_is_named_with_the_reason() {
+        let closed =
+            |properties: Value| json!({"type": "object", "properties": properties, "additionalProperties": false});
+        let why = |form: &str, parameters: Value| {
+            let tool = ToolSpec { name: "f".into(), description: "d".into(), parameters };
+            let is_strict =
+                tool_wire(form, std::slice::from_ref(&tool)).unwrap().to_string().contains("\"strict\":true");
+            let why = not_strict(form, std::slice::from_ref(&tool)).unwrap();
+            assert_eq!(is_strict, why.is_empty(), "{form} {tool:?}");
+            why.into_iter().map(|(_, why)| why).next().unwrap_or_default()
+        };
+        for form in ["openai", "responses", "anthropic", "bedrock"] {
+            assert_eq!(
+                why(
+                    form,
+                    closed(json!({"a": {"type": "string"}, "b": {"type": "array", "items": {"type": "integer"}}}))
+                ),
+                ""
+            );
+            assert_eq!(why(form, closed(json!({"a": closed(json!({"b": {}}))}))), "`a.b` may be anything");
+            assert_eq!(
+                why(form, closed(json!({"m": {"type": "object", "additionalProperties": {"type": "integer"}}}))),
+                "`m` has keys of its own choice"
+            );
+            assert_eq!(
+                why(form, closed(json!({"m": {"type": "array", "prefixItems": [], "items": {}}}))),
+                "`m` has `prefixItems`"
+            );
+            assert_eq!(why(form, json!({"type": "object"})), "it has keys of its own choice");
+        }
+        let recursive = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "additionalProperties": false,
+            "$defs": {"A": closed(json!({"a": {"$ref": "#/$defs/A"}}))}});
+        assert_eq!(why("openai", recursive.clone()), "");
+        assert_eq!(why("anthropic", recursive), "a type holds itself");
+        assert_eq!(not_strict("mcp", &[]), None);
     }
 }

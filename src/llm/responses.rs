@@ -60,7 +60,7 @@ fn reasoning(thinking: &Thinking, effort: &str) -> Value {
 }
 
 /// The wire form of tools: flat, and `strict` always said, because it is on where it is left out.
-fn tools(specs: &[ToolSpec]) -> Value {
+pub(super) fn tools(specs: &[ToolSpec]) -> Value {
     let tool = |spec: &ToolSpec| {
         let function = openai::function(spec);
         let strict = function.get("strict").is_some();

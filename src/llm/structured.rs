@@ -346,6 +346,58 @@ pub fn strict(schema: &Value, dialect: &SchemaDialect) -> Option<Value> {
     Some(converted)
 }
 
+/// Why the parameters of a tool cannot be said in the dialect, for their author; `None` when they can.
+pub fn why_not_strict(schema: &Value, dialect: &SchemaDialect) -> Option<String> {
+    if is_wrapped(schema) {
+        return Some("it is no plain object".to_owned());
+    }
+    if strict(schema, dialect).is_some() {
+        return None;
+    }
+    if !dialect.recursion && is_recursive(&enveloped(schema)) {
+        return Some("a type holds itself".to_owned());
+    }
+    let definitions = schema.get("$defs").and_then(Value::as_object);
+    let among = definitions.into_iter().flatten().find_map(|(name, schema)| obstacle(schema, dialect, name, 0));
+    let found = obstacle(schema, dialect, "", 0).or(among);
+    Some(found.unwrap_or_else(|| "a part of it has no strict form".to_owned()))
+}
+
+/// The innermost part of a schema that the dialect cannot say.
+fn obstacle(schema: &Value, dialect: &SchemaDialect, place: &str, depth: usize) -> Option<String> {
+    if convert(schema, dialect, depth).is_some() {
+        return None;
+    }
+    let below = |key: &str| if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") };
+    let keys = schema.as_object();
+    let get = |key: &str| keys.and_then(|keys| keys.get(key));
+    let own = UNSAYABLE.iter().find(|key| get(key).is_some());
+    let members = get("properties").and_then(Value::as_object).into_iter().flatten();
+    let members = members.map(|(name, schema)| (below(name), schema));
+    let items = get("items").map(|items| (format!("{place}[]"), items));
+    let branches = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| get(key)?.as_array()).flatten();
+    let mut inner = members.chain(items).chain(branches.map(|branch| (place.to_owned(), branch)));
+    if depth <= SCHEMA_DEPTH_MAX
+        && own.is_none()
+        && let Some(found) = inner.find_map(|(place, schema)| obstacle(schema, dialect, &place, depth + 1))
+    {
+        return Some(found);
+    }
+    let what = if place.is_empty() { "it".to_owned() } else { format!("`{place}`") };
+    Some(match own {
+        Some(key) => format!("{what} has `{key}`"),
+        None if get("type").is_some_and(|kind| kind == "object") => format!("{what} has keys of its own choice"),
+        None if get("type").is_some_and(|kind| kind == "array") => format!("{what} is a list of anything"),
+        None if keys.is_none_or(|keys| {
+            !["type", "anyOf", "oneOf", "allOf", "$ref", "enum", "const"].iter().any(|key| keys.contains_key(*key))
+        }) =>
+        {
+            format!("{what} may be anything")
+        }
+        None => format!("{what} has no strict form"),
+    })
+}
+
 fn convert(schema: &Value, dialect: &SchemaDialect, depth: usize) -> Option<Value> {
     let keys = schema.as_object()?;
     if depth > SCHEMA_DEPTH_MAX || UNSAYABLE.iter().any(|key| keys.contains_key(*key)) {

@@ -14,6 +14,7 @@ use crate::action::{Body, Context, Failure, FailureKind, lasting};
 use crate::program::Input;
 use crate::program::guardrail::GuardrailCheck as Check;
 use crate::prompt::{MapVars, Over, Templates, Truth, Vars, from_json, shaped_value};
+use crate::tool::group::NAME_CHARS_MAX;
 use crate::tool::mcp;
 use crate::tool::offer::Offered;
 use crate::tool::{Confirm, Tool};
@@ -86,6 +87,17 @@ pub(super) struct InTool {
 /// How many tools may call one another in a row.
 const TOOL_DEPTH_MAX: usize = 8;
 
+/// How many complaints about arguments are given, and how many characters of each.
+const COMPLAINTS_MAX: usize = 20;
+const COMPLAINT_CHARS_MAX: usize = 500;
+
+fn shortened(complaint: String) -> String {
+    match complaint.char_indices().nth(COMPLAINT_CHARS_MAX) {
+        None => complaint,
+        Some((end, _)) => format!("{}…", &complaint[..end]),
+    }
+}
+
 impl ActionContext {
     /// A context that nothing is recorded of, as `render` wants it.
     pub fn detached(core: Arc<Core>, action: &str, scope: Scope, output: Output) -> ActionContext {
@@ -124,7 +136,9 @@ impl ActionContext {
                 .map(|valid| valid.value)
                 .map_err(|violations| violations.iter().map(ToString::to_string).collect::<Vec<String>>())
         };
-        match valid? {
+        // A complaint may show the whole of a value that the model made up.
+        let complaints = |wrong: Vec<String>| wrong.into_iter().take(COMPLAINTS_MAX).map(shortened).collect::<Vec<_>>();
+        match valid.map_err(complaints)? {
             Value::Object(arguments) => Ok(arguments),
             _ => Ok(Map::new()),
         }
@@ -372,6 +386,9 @@ impl ActionContext {
 
     /// The path of the next call of a tool.
     pub(super) fn tool_step(&self, name: &str) -> String {
+        // A model may call any name; none may look like another step's path.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+        let name: String = name.chars().take(NAME_CHARS_MAX).map(|c| if is_plain(c) { c } else { '_' }).collect();
         self.path.next(&format!("tool:{name}#"))
     }
 

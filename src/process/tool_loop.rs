@@ -30,6 +30,9 @@ const RESULT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Most calls of one turn that are answered.
 const CALLS_MAX: usize = 128;
 
+/// Most bytes that a model reads of what is wrong with a call, and of a tool's failure.
+const WORDS_BYTES_MAX: usize = 8 * 1024;
+
 /// What a person's "no" is to the model.
 const REFUSED: &str = "refused by the person";
 
@@ -201,12 +204,10 @@ impl<'a> ToolLoop<'a> {
             self.wrong(name, arguments, why, jobs, pieces);
             return Ok(());
         }
-        let map = match arguments {
-            Value::Object(map) => map.clone(),
-            Value::Null => Map::new(),
-            Value::String(text) if text.trim().is_empty() => Map::new(),
-            other => {
-                let why = format!("The arguments of `{name}` must be a JSON object, and are {}.", shortened(other));
+        let map = match object(arguments) {
+            Ok(map) => map,
+            Err(what) => {
+                let why = format!("The arguments of `{name}` must be a JSON object, and are {what}.");
                 self.wrong(name, arguments, why, jobs, pieces);
                 return Ok(());
             }
@@ -337,6 +338,8 @@ impl<'a> ToolLoop<'a> {
 
     /// A call that cannot be made, as the model can mend it.
     fn wrong(&self, name: &str, arguments: &Value, why: String, jobs: &mut Vec<Job>, pieces: &mut Vec<Piece>) {
+        // It repeats what the model wrote, who may have copied it.
+        let why = envelope::defused(&without_middle(why, WORDS_BYTES_MAX));
         self.tell(name, arguments.clone(), Err(Failure::new(FailureKind::Tool, why.clone())), jobs);
         pieces.push(Piece::Said(why, true));
     }
@@ -501,10 +504,37 @@ fn failed(offered: &Offered, failure: &Failure) -> String {
         FailureKind::Permission | FailureKind::Timeout => failure.message.clone(),
         _ if failure.message == REFUSED => REFUSED.to_owned(),
         _ => {
-            let told = envelope::seal(&failure.message, offered.name(), offered.tool.trusted);
+            let words = without_middle(failure.message.clone(), WORDS_BYTES_MAX);
+            let told = envelope::seal(&words, offered.name(), offered.tool.trusted);
             format!("The call of `{}` failed:\n{told}", offered.name())
         }
     }
+}
+
+/// The arguments of a call as an object, or what they are instead.
+fn object(arguments: &Value) -> Result<Map<String, Value>, String> {
+    match arguments {
+        Value::Object(map) => Ok(map.clone()),
+        Value::Null => Ok(Map::new()),
+        Value::String(text) if text.trim().is_empty() => Ok(Map::new()),
+        // Some models write the object's text as a text once more.
+        Value::String(text) => match serde_json::from_str::<Value>(text) {
+            Ok(Value::Object(map)) => Ok(map),
+            Ok(other) => Err(shortened(&other)),
+            Err(error) => Err(format!("no JSON ({error}): {}", shortened(arguments))),
+        },
+        other => Err(shortened(other)),
+    }
+}
+
+/// A text of at most so many bytes: of a longer one the beginning and the end.
+fn without_middle(text: String, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text;
+    }
+    let head = &text[..text.floor_char_boundary(bytes / 2)];
+    let tail = &text[text.ceil_char_boundary(text.len() - bytes / 2)..];
+    format!("{head}\n… {} bytes are left out …\n{tail}", text.len() - head.len() - tail.len())
 }
 
 /// A value as a message shows it.

@@ -22,6 +22,8 @@ const LINES: u64 = 40;
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// Most keys that one look lists.
 const KEYS_MAX: usize = 200;
+/// Most characters of a line: a longer one is several, so that looks by lines reach all of it.
+const LINE_CHARS_MAX: usize = 1000;
 
 /// A result that was kept.
 #[derive(Debug)]
@@ -46,7 +48,9 @@ impl Artifacts {
     /// Keeps a result; gives what the model reads in its place, and the tools that are to be offered now.
     pub fn keep(&mut self, tool: &Offered, value: &Value, types: &Types) -> (String, Vec<Arc<Offered>>) {
         let (kind, text, json) = read(tool.tool.returns, value);
-        let (bytes, lines) = (text.len(), text.lines().count());
+        let bytes = text.len();
+        let (text, is_folded) = folded(text);
+        let lines = text.lines().count();
         let head = cut(&text, HEAD_BYTES);
         let handle = format!("a{}", self.kept.len() + 1);
         let sealed = envelope::seal(head, tool.name(), tool.tool.trusted);
@@ -55,9 +59,13 @@ impl Artifacts {
             Returns::Json => "JSON",
             Returns::Markdown => "Markdown",
         };
+        let folds = match is_folded {
+            true => format!(" (longer ones were broken after {LINE_CHARS_MAX} characters)"),
+            false => String::new(),
+        };
         let shown = format!(
-            "The result is long and was kept as the artifact `{handle}`: {kind_name}, {bytes} bytes, {lines} lines. \
-             Look at it with the artifact tools. It begins:\n{sealed}"
+            "The result is long and was kept as the artifact `{handle}`: {kind_name}, {bytes} bytes, {lines} \
+             lines{folds}. Look at it with the artifact tools. It begins:\n{sealed}"
         );
         let (source, trusted) = (tool.name().to_owned(), tool.tool.trusted);
         self.kept.push(Artifact { source, trusted, text, json });
@@ -115,6 +123,28 @@ fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
 }
 
+/// The text with no line longer than looks can show, and whether one was.
+fn folded(text: String) -> (String, bool) {
+    if text.lines().all(|line| line.len() <= LINE_CHARS_MAX) {
+        return (text, false);
+    }
+    let mut out = String::with_capacity(text.len() + text.len() / LINE_CHARS_MAX);
+    let mut column = 0;
+    let mut is_folded = false;
+    for c in text.chars() {
+        match c {
+            '\n' => column = 0,
+            _ if column == LINE_CHARS_MAX => {
+                out.push('\n');
+                (column, is_folded) = (1, true);
+            }
+            _ => column += 1,
+        }
+        out.push(c);
+    }
+    (out, is_folded)
+}
+
 /// The beginning of a text, at a character's boundary.
 fn cut(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
@@ -162,13 +192,17 @@ impl Artifact {
         let lines: Vec<&str> = self.text.lines().collect();
         let mut out = String::new();
         let mut next = 0;
-        for (at, _) in lines.iter().enumerate().filter(|(_, line)| pattern.is_match(line)) {
+        for at in (0..lines.len()).filter(|at| pattern.is_match(lines[*at])) {
             let (from, to) = (at.saturating_sub(context).max(next), at.saturating_add(context).min(lines.len() - 1));
             if next > 0 && from > next {
                 out.push_str("--\n");
             }
             for (line, text) in lines.iter().enumerate().take(to + 1).skip(from) {
-                out.push_str(&format!("{}{}{text}\n", line + 1, if line == at { ":" } else { "-" }));
+                let mark = if line == at || pattern.is_match(text) { ":" } else { "-" };
+                out.push_str(&format!("{}{mark}{text}\n", line + 1));
+                if out.len() > LOOK_BYTES_MAX {
+                    break;
+                }
             }
             next = to + 1;
             if out.len() > LOOK_BYTES_MAX {
@@ -401,10 +435,24 @@ mod tests {
             look(&artifacts, "artifact_grep", json!({"pattern": "^t", "context": 0})).as_deref(),
             Ok("2:two\n3:three")
         );
+        assert_eq!(
+            look(&artifacts, "artifact_grep", json!({"pattern": "two|four", "context": 2})).as_deref(),
+            Ok("1-one\n2:two\n3-three\n4:four")
+        );
         assert!(look(&artifacts, "artifact_grep", json!({"pattern": "("})).is_err());
         assert!(look(&artifacts, "artifact_lines", json!({"from": 9, "to": 3})).is_err());
         let error = artifacts.look("artifact_head", &Map::from_iter([("artifact".to_owned(), json!("a7"))]));
         assert_eq!(error.unwrap_err(), "There is no artifact `a7`; there are `a1`.");
+    }
+
+    #[test]
+    fn every_part_of_a_text_without_lines_can_be_reached() {
+        let text: String = (0..5_000).map(|number| format!("{number} ")).collect();
+        let (artifacts, _) = kept(Returns::Text, json!(text));
+        let last = look(&artifacts, "artifact_tail", json!({"n": 1})).unwrap();
+        assert!(last.ends_with("4999 ") && last.len() <= LINE_CHARS_MAX, "{last}");
+        assert!(look(&artifacts, "artifact_grep", json!({"pattern": " 2500 "})).unwrap().len() <= LINE_CHARS_MAX + 10);
+        assert_eq!(folded("a\r\nb".to_owned()), ("a\r\nb".to_owned(), false));
     }
 
     #[test]

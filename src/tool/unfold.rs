@@ -17,6 +17,9 @@ use super::offer::{Offered, Role, Use, collide};
 /// Deepest nesting of facades (runtime.md 4).
 pub const NESTING_MAX: usize = 8;
 
+/// Most characters of a name that is not there which a model is told back.
+const UNKNOWN_CHARS_MAX: usize = 80;
+
 /// The parameter that chooses a category, without `by`.
 pub const BY: &str = "category";
 
@@ -193,6 +196,7 @@ impl Interaction {
 
     /// What a model is told that calls what is not there.
     fn unknown(&self, name: &str) -> String {
+        let name = name.char_indices().nth(UNKNOWN_CHARS_MAX).map_or(name, |(end, _)| &name[..end]);
         if let Some(facade) = self.opened.get(name).and_then(|opened| opened.facade()) {
             let inner: Vec<&str> = facade.tools.iter().map(|tool| tool.name()).collect();
             let inner: Vec<&str> = inner.into_iter().filter(|name| self.offered.contains_key(*name)).collect();

@@ -96,6 +96,13 @@ impl<'a> Fill<'a> {
 
     fn members(&mut self, keys: &'a Map<String, Value>, map: &mut Map<String, Value>, depth: usize) {
         let properties = keys.get("properties").and_then(Value::as_object);
+        // Under a strict schema a model must name every member, and says null of those that it leaves out.
+        let required = keys.get("required").and_then(Value::as_array);
+        let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|of| of == name));
+        map.retain(|name, value| {
+            let member = properties.and_then(|properties| properties.get(name));
+            !value.is_null() || is_required(name) || member.is_none_or(|member| takes_null(self.root, member, 0))
+        });
         for (name, member) in properties.into_iter().flatten() {
             if let (false, Some(default)) = (map.contains_key(name), member.get("default")) {
                 map.insert(name.clone(), default.clone());
@@ -110,6 +117,28 @@ impl<'a> Fill<'a> {
             self.value(others, inner, depth + 1);
         }
     }
+}
+
+/// Whether null may fit a schema: it does not say that it does not.
+fn takes_null(root: &Value, schema: &Value, depth: usize) -> bool {
+    let Some(keys) = schema.as_object().filter(|_| depth <= DEFAULTS_DEPTH_MAX) else { return true };
+    let of_type = match keys.get("type") {
+        Some(Value::String(kind)) => kind == "null",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "null"),
+        _ => true,
+    };
+    let is_listed = |key: &str| keys.get(key).and_then(Value::as_array).is_none_or(|list| list.contains(&Value::Null));
+    let branches = |key: &str| {
+        let branches = keys.get(key).and_then(Value::as_array);
+        branches.is_none_or(|list| list.iter().any(|branch| takes_null(root, branch, depth + 1)))
+    };
+    let target = keys.get("$ref").and_then(Value::as_str).and_then(|to| resolve(root, to));
+    of_type
+        && is_listed("enum")
+        && keys.get("const").is_none_or(Value::is_null)
+        && branches("anyOf")
+        && branches("oneOf")
+        && target.is_none_or(|target| takes_null(root, target, depth + 1))
 }
 
 /// The schema without the keywords beside which nothing of an object can be seen; what is left says less, not else.
@@ -130,6 +159,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn null_for_what_may_be_absent_is_absent() {
+        let schema = RawSchema::new(json!({
+            "type": "object", "required": ["a"], "additionalProperties": false,
+            "properties": {
+                "a": {"type": ["string", "null"]}, "b": {"type": "string", "default": "x"}, "c": {"$ref": "#/$defs/c"},
+                "d": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "e": {"enum": ["x", null]},
+                "f": {"type": "object", "properties": {"g": {"type": "integer"}}}
+            },
+            "$defs": {"c": {"type": "array"}}
+        }))
+        .unwrap();
+        let all = json!({"a": null, "b": null, "c": null, "d": null, "e": null, "f": {"g": null}});
+        assert_eq!(schema.validate(all), Ok(json!({"a": null, "d": null, "e": null, "f": {}, "b": "x"})));
+        let turning = RawSchema::new(json!({"type": "object", "properties": {"a": {"$ref": "#/properties/a"}}}));
+        assert!(turning.is_err() || turning.is_ok_and(|schema| schema.validate(json!({"a": 1})).is_ok()));
+    }
 
     fn search() -> RawSchema {
         RawSchema::new(json!({

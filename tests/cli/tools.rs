@@ -31,6 +31,27 @@ fn a_schema_is_in_the_providers_own_form() {
 }
 
 #[test]
+fn strict_names_the_tools_that_are_not() {
+    let workflow = |parameters: &str| {
+        format!(
+            "agent: desk\ninputs: UserInput\ntypes: {{Report: string}}\ntools:\n  plain: {{description: a, parameters: {{id: string, \
+             year?: integer}}, set: x}}\n  other: {{description: b, parameters: {{{parameters}}}, set: x}}\nactions:\n  report: \
+             {{inputs: UserInput, output: Report, tools: [plain, other], prompt: x}}\ngoals: {{done: {{output: Report}}}}\n"
+        )
+    };
+    let project = Project::new().file("workflows/desk.yaml", workflow("more: map<integer>"));
+    let schema = |form: &str| project.run(&["tools", "schema", "workflows/desk.yaml", "--for", form, "--strict"]);
+    for form in ["openai", "responses", "anthropic", "bedrock"] {
+        let refused = schema(form).exits(1);
+        assert!(refused.stderr.contains(&format!("1 of 2 tools cannot go out strictly to `{form}`")), "{refused}");
+        assert!(refused.stderr.contains("`other`: `more` has keys of its own choice"), "{refused}");
+    }
+    assert!(schema("mcp").exits(2).stderr.contains("the form `mcp` knows no strictness"));
+    project.write("workflows/desk.yaml", workflow("more: list<integer>"));
+    assert_eq!(schema("openai").exits(0).stdout.matches("\"strict\": true").count(), 2);
+}
+
+#[test]
 fn one_call_by_hand_is_checked_confirmed_and_made() {
     let project = Project::of_the_repository();
     let call = |more: &[&str]| project.run(&[&["tools", "call", FILE], more].concat());

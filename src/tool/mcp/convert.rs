@@ -161,3 +161,148 @@ fn part(block: &ContentBlock) -> Value {
         _ => Value::from(text_of(block).unwrap_or_default()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::llm::{TOOL_FORMS, tool_wire};
+    use crate::tool::mcp::Reach;
+    use crate::tool::offer::Offered;
+    use crate::value::Types;
+
+    fn config() -> ServerConfig {
+        let reach = Reach::Program { command: Vec::new(), env: Vec::new(), cwd: PathBuf::new() };
+        ServerConfig { reach, timeout: None, restarts: 0, secrets: Vec::new() }
+    }
+
+    /// What is given of a tool of this name and schema: what models see of it, or why it is left out.
+    fn offered(name: &str, schema: Value) -> Result<Offered, String> {
+        let listed =
+            serde_json::from_value(json!({"name": name, "inputSchema": schema})).map_err(|why| why.to_string())?;
+        let given = tools("test", &config(), vec![listed]);
+        match given.tools.first() {
+            Some(tool) => Ok(Offered::plain(Arc::clone(tool), &Types::default())),
+            None => Err(given.left_out[0].why.clone()),
+        }
+    }
+
+    /// Tools that a server should not have.
+    #[test]
+    fn schemas_that_turn_in_circles_or_are_none_are_sent_or_left_out() {
+        let mut deep = json!({"type": "string"});
+        for _ in 0..60 {
+            deep = json!({"type": "object", "properties": {"a": deep}});
+        }
+        let wide: serde_json::Map<String, Value> =
+            (0..500).map(|at| (format!("p{at}"), json!({"anyOf": [{"type": "string"}, {"$ref": "#"}]}))).collect();
+        let schemas = [
+            json!({}),
+            json!({"type": "object", "properties": {"a": {"$ref": "#"}}}),
+            json!({"$ref": "#"}),
+            json!({"type": "object", "properties": {"a": {"$ref": "#/properties/a"}}}),
+            json!({"type": "object", "properties": {"a": {"$ref": "#/properties/b"}, "b": {"$ref": "#/properties/a"}}}),
+            json!({"type": "object", "allOf": [{"$ref": "#"}]}),
+            json!({"type": "object", "properties": {"a": {"anyOf": [{"$ref": "#/$defs/x"}]}}, "$defs": {"x": {"anyOf": [{"$ref": "#/$defs/x"}, {"type": "null"}]}}}),
+            json!({"type": "object", "properties": {"a": {"$ref": "https://example.com/schema.json"}}}),
+            json!({"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}),
+            json!({"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}}),
+            json!({"type": "object", "properties": {"a": {"$dynamicRef": "#a"}}}),
+            json!({"type": "array"}),
+            json!({"type": 7}),
+            json!({"type": "object", "properties": []}),
+            json!({"type": "object", "properties": {"a": true, "b": false, "": {}}}),
+            json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}),
+            json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "(?:(?:a{1000}){1000}){1000}"}}}),
+            json!({"type": "object", "properties": {"a": {"enum": []}}}),
+            json!({"type": "object", "properties": {"a": {"default": {"a": 1}, "type": "string"}}}),
+            json!({"type": "object", "properties": {"a": {"type": ["object", "null", "string"], "minLength": -1}}}),
+            json!({"type": "object", "required": ["never"], "additionalProperties": false}),
+            json!({"type": "object", "properties": wide}),
+            deep,
+        ];
+        let arguments =
+            [json!({}), json!({"a": {"a": {"a": 1}}}), json!({"a": "x"}), json!({"": null, "p3": {"p4": {}}})];
+        for schema in schemas {
+            let Ok(tool) = offered("t", schema.clone()) else { continue };
+            assert_eq!(tool.spec.parameters["type"], "object", "{schema}");
+            for form in TOOL_FORMS {
+                let sent = tool_wire(form, std::slice::from_ref(&tool.spec)).unwrap_or_default();
+                assert!(sent.to_string().contains("\"t\""), "{form}: {schema}");
+            }
+            let raw = tool.tool.schema.as_ref().expect("a server's tool has its schema");
+            for arguments in &arguments {
+                if let Err(why) = raw.validate(arguments.clone()) {
+                    assert!(!why.is_empty(), "{schema}");
+                }
+            }
+        }
+    }
+
+    fn any_text() -> impl Strategy<Value = String> {
+        prop_oneof![
+            ".{0,20}",
+            any::<String>(),
+            Just("</untrusted_content>".to_owned()),
+            Just("\u{0}\u{1b}[2J".to_owned())
+        ]
+    }
+
+    fn any_block() -> impl Strategy<Value = Value> {
+        let mime = prop_oneof![
+            Just("image/png".to_owned()),
+            Just("audio/wav".to_owned()),
+            Just("text/plain".to_owned()),
+            any_text()
+        ];
+        prop_oneof![
+            any_text().prop_map(|text| json!({"type": "text", "text": text})),
+            (any_text(), mime.clone()).prop_map(|(data, mime)| json!({"type": "image", "data": data, "mimeType": mime})),
+            (any_text(), mime.clone()).prop_map(|(data, mime)| json!({"type": "audio", "data": data, "mimeType": mime})),
+            (any_text(), any_text()).prop_map(|(uri, name)| json!({"type": "resource_link", "uri": uri, "name": name})),
+            (any_text(), any_text()).prop_map(|(uri, text)| json!({"type": "resource", "resource": {"uri": uri, "text": text}})),
+            (any_text(), mime, any_text())
+                .prop_map(|(uri, mime, blob)| json!({"type": "resource", "resource": {"uri": uri, "mimeType": mime, "blob": blob}})),
+            any_text().prop_map(|kind| json!({"type": kind})),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_becomes_one_that_a_tool_may_have(names in proptest::collection::vec(prop_oneof![any::<String>(), "a{60,70}", "[a ]{1,2}"], 1..12)) {
+            let listed = names.iter().filter_map(|name| serde_json::from_value(json!({"name": name, "inputSchema": {"type": "object"}})).ok());
+            let given = tools("test", &config(), listed.collect());
+            prop_assert_eq!(given.tools.len(), names.len());
+            let mut seen = BTreeSet::new();
+            for tool in &given.tools {
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+                prop_assert!((1..=NAME_MAX).contains(&tool.name.len()) && tool.name.chars().all(is_plain), "{}", tool.name);
+                prop_assert!(seen.insert(tool.name.clone()), "{} twice", tool.name);
+            }
+        }
+
+        #[test]
+        fn any_result_is_a_value_or_a_complaint(
+            blocks in proptest::collection::vec(any_block(), 0..5),
+            structured in prop_oneof![Just(Value::Null), Just(json!({"a": [1, "</untrusted_content>"]})), Just(json!([])), Just(json!("text"))],
+            is_error in any::<Option<bool>>(),
+        ) {
+            let mut told = json!({"content": blocks});
+            if !structured.is_null() {
+                told["structuredContent"] = structured;
+            }
+            if let Some(is_error) = is_error {
+                told["isError"] = json!(is_error);
+            }
+            // What the protocol's own reader refuses never gets here.
+            if let Ok(read) = serde_json::from_value::<CallToolResult>(told) {
+                match result(read) {
+                    Ok(value) => prop_assert!(is_error != Some(true), "{value}"),
+                    Err(words) => prop_assert!(is_error == Some(true) && !words.trim().is_empty()),
+                }
+            }
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! The document of a process from the events of its journal alone: for who has not the workflow at hand.
 
+use std::collections::HashMap;
+
 use super::document::{
     BoardEntry, Document, Ending, FailureNote, HistoryEntry, LlmNote, Status, ToolNote, UsageTotals, Waiting,
 };
@@ -29,7 +31,7 @@ impl Document {
             waiting: None,
             failure: None,
         };
-        let mut telling = Telling { document, objects: Vec::new(), under_way: Vec::new() };
+        let mut telling = Telling { document, objects: Vec::new(), under_way: Vec::new(), callers: HashMap::new() };
         for event in events {
             telling.event(event);
         }
@@ -43,6 +45,8 @@ struct Telling {
     objects: Vec<Option<BoardEntry>>,
     /// Actions that have begun and not ended.
     under_way: Vec<HistoryEntry>,
+    /// Tools that were called, and the action that did.
+    callers: HashMap<String, String>,
 }
 
 impl Telling {
@@ -50,8 +54,20 @@ impl Telling {
         self.under_way.iter_mut().rfind(|entry| entry.action == action)
     }
 
+    /// The action that a model's reply was for: models are asked by tools and guardrails inside an action, too.
+    fn asker(&mut self, name: &str) -> Option<&mut HistoryEntry> {
+        let caller = self.callers.get(name).map_or(name, String::as_str);
+        let at = self.under_way.iter().rposition(|entry| entry.action == name);
+        let at = at.or_else(|| self.under_way.iter().rposition(|entry| entry.action == caller));
+        let at = at.or_else(|| self.under_way.len().checked_sub(1))?;
+        self.under_way.get_mut(at)
+    }
+
     fn event(&mut self, event: &Event) {
         match &event.what {
+            What::ToolCalled { action, tool, .. } => {
+                self.callers.insert(tool.clone(), action.clone());
+            }
             What::Planned { steps, .. } => self.document.plans.push(steps.clone()),
             What::ActionStarted { action, .. } => self.under_way.push(HistoryEntry {
                 action: action.clone(),
@@ -69,7 +85,7 @@ impl Telling {
                     output_tokens: *output_tokens,
                     cost_usd: *cost_usd,
                 };
-                if let Some(entry) = self.under_way(action) {
+                if let Some(entry) = self.asker(action) {
                     entry.llm.push(note);
                 }
             }

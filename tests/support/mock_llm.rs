@@ -4,12 +4,14 @@
 //! a function of what came; what came is kept for assertions. It ends when it is dropped.
 #![allow(dead_code, reason = "each test file uses its part of it")]
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// One request as it came.
 #[derive(Debug, Clone)]
@@ -181,7 +183,15 @@ type Script = dyn Fn(&Received) -> Answer + Send + Sync;
 pub(crate) struct MockLlm {
     address: SocketAddr,
     received: Arc<Mutex<Vec<Received>>>,
+    connections: watch::Sender<Connections>,
     task: tokio::task::JoinHandle<()>,
+}
+
+/// What is connected.
+#[derive(Default)]
+struct Connections {
+    open: usize,
+    ended: HashSet<SocketAddr>,
 }
 
 impl MockLlm {
@@ -192,15 +202,36 @@ impl MockLlm {
         let received = Arc::new(Mutex::new(Vec::new()));
         let script: Arc<Script> = Arc::new(script);
         let kept = received.clone();
+        let connections = watch::Sender::default();
+        let counts: watch::Sender<Connections> = connections.clone();
         let task = tokio::spawn(async move {
-            let mut connections = tokio::task::JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
+            let mut tasks = tokio::task::JoinSet::new();
+            while let Ok((stream, peer)) = listener.accept().await {
                 // Without this, an answer's second write waits for the client's delayed acknowledgement of the first.
                 let _ = stream.set_nodelay(true);
-                connections.spawn(serve(stream, script.clone(), kept.clone()));
+                counts.send_modify(|counts| counts.open += 1);
+                let (script, kept, counts) = (script.clone(), kept.clone(), counts.clone());
+                tasks.spawn(async move {
+                    serve(stream, script, kept).await;
+                    counts.send_modify(|counts| {
+                        counts.open -= 1;
+                        counts.ended.insert(peer);
+                    });
+                });
             }
         });
-        MockLlm { address, received, task }
+        MockLlm { address, received, connections, task }
+    }
+
+    /// Waits until all that clients had sent before they ended has been received.
+    pub(crate) async fn settled(&self) {
+        // Connections are taken in their order: once this one was, all before it were.
+        let mark = TcpStream::connect(self.address).await.expect("the server listens");
+        let own = mark.local_addr().expect("a connection has an address");
+        drop(mark);
+        let mut connections = self.connections.subscribe();
+        let is_done = |counts: &Connections| counts.open == 0 && counts.ended.contains(&own);
+        connections.wait_for(is_done).await.expect("the server runs");
     }
 
     /// Starts a server that gives these answers in turn, the last one for ever.

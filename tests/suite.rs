@@ -89,7 +89,8 @@ fn judge(case: &Case) -> (Vec<String>, Vec<(usize, String)>) {
         for (info, block) in &case.expected {
             let actual = match info.split_once(' ').unwrap_or((info, "")) {
                 ("plan", _) => plan(&engine),
-                ("prompt", action) => prompt(&engine, action),
+                ("prompt", action) => prompt(&engine, action, "user"),
+                ("system", action) => prompt(&engine, action, "system"),
                 ("trace", _) => trace(&engine, case, scripted.as_deref()).0,
                 ("talk", _) => trace(&engine, case, scripted.as_deref()).1,
                 _ => continue,
@@ -164,13 +165,13 @@ fn plan(engine: &Engine) -> String {
     }
 }
 
-fn prompt(engine: &Engine, action: &str) -> String {
+fn prompt(engine: &Engine, action: &str, role: &str) -> String {
     let options = RunOptions { no_date_line: true, ..RunOptions::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     match runtime.block_on(engine.render(&first_agent(engine), action, Vec::new(), true, options)) {
         Err(error) => format!("error: {error}\n"),
         Ok(document) => {
-            let user = document.messages.iter().rfind(|message| message.role == "user");
+            let user = document.messages.iter().rfind(|message| message.role == role);
             format!("{}\n", user.map_or("", |message| message.content.trim_end()))
         }
     }

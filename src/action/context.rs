@@ -174,8 +174,8 @@ pub struct CallSettings {
     pub persona: Vec<TemplateId>,
     /// Free text that joins the system message: when, text.
     pub contributors: Vec<(Option<ExprId>, TemplateId)>,
-    /// Notes and content of references, as templates.
-    pub references: Vec<TemplateId>,
+    /// The references that are offered: positions in the agent's table.
+    pub references: Vec<usize>,
     /// Text of guardrails.
     pub guardrail_text: Vec<TemplateId>,
     /// The guardrails that hold: positions in the agent's table.

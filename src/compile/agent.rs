@@ -91,6 +91,7 @@ pub(crate) struct AgentCx<'a> {
     pub(crate) tools: IndexMap<String, Arc<Tool>>,
     pub(crate) tooling: Tooling,
     pub(crate) guardrails: Vec<crate::program::Guardrail>,
+    pub(crate) referencing: super::references::Referencing,
     unsupported: Vec<String>,
     missing_env: Vec<MissingEnv>,
     read_errors: &'a [Span],
@@ -169,6 +170,7 @@ impl<'a> AgentCx<'a> {
             tools: IndexMap::new(),
             tooling: Tooling::default(),
             guardrails: Vec::new(),
+            referencing: super::references::Referencing::default(),
             unsupported: Vec::new(),
             missing_env: Vec::new(),
             read_errors: shared.read_errors,
@@ -331,6 +333,9 @@ impl<'a> AgentCx<'a> {
         let layers = defaults.under(&decl.settings);
         let mut settings = self.settings(&layers, &scope);
         let asks_model = decl.body.as_ref().is_some_and(check::actions::asks_model);
+        if asks_model {
+            settings.references = self.references_of(&layers);
+        }
         let tool_types = self.action_tools(head, &layers, asks_model, &mut settings);
         let settings = Arc::new(settings);
         if let Some(text) = &decl.head.description {
@@ -617,6 +622,7 @@ impl<'a> AgentCx<'a> {
                     let chat = super::chat::lower(&mut self, &goals.goals);
                     let templates = self.templates();
                     let embedding = self.embedding();
+                    let references = std::mem::take(&mut self.referencing).into_table();
                     let AgentCx { heads, config, conditions, tools, tooling, guardrails, .. } = &mut self;
                     let tooling = std::mem::take(tooling);
                     agent = Some(Agent {
@@ -642,6 +648,7 @@ impl<'a> AgentCx<'a> {
                         object_tools: tooling.of_objects,
                         offers: tooling.offers,
                         guardrails: std::mem::take(guardrails),
+                        references,
                         planner: heads.own.planner.as_ref().map_or(PlannerKind::Goap, |planner| planner.r#type),
                         limits: Limits::default(),
                         concurrency: heads.own.concurrency.map_or(1, |count| count.get()),
@@ -708,7 +715,12 @@ impl<'a> AgentCx<'a> {
             TypeKind::Schema(schema) => Some((def.name.clone(), schema.clone())),
             _ => None,
         });
-        Written { modules, templates: templates.collect(), schemas: schemas.collect() }
+        Written {
+            modules,
+            templates: templates.collect(),
+            schemas: schemas.collect(),
+            references: self.references_written(),
+        }
     }
 }
 

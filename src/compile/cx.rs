@@ -152,8 +152,8 @@ impl LowerCx for BodyCx<'_, '_> {
             let scope = self.scope.clone();
             settings.tools = Some(self.agent.nested_tools(tools, &scope));
         }
-        for reference in own.references.iter().flat_map(|list| list.iter()) {
-            super::check::references::name(self.agent, reference);
+        if let Some(references) = &own.references {
+            settings.references = self.agent.references_named(references);
         }
         Arc::new(settings)
     }

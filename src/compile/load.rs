@@ -73,7 +73,7 @@ pub(crate) struct LoadedModule {
     pub(crate) agents_named: Vec<String>,
     /// Names that are declared, but whose declarations could not be read; nothing is said about their use.
     pub(crate) broken: Vec<String>,
-    /// Whether some action or default names references.
+    /// Whether references are declared or named anywhere in it.
     pub(crate) names_references: bool,
 }
 
@@ -348,6 +348,7 @@ impl<'w> Loaded<'w> {
                 let id = ModuleId(self.modules.len());
                 let loaded = LoadedModule {
                     broken: read.broken,
+                    names_references: read.names_references,
                     ..LoadedModule::new(path, module, read.keys, read.agents_named)
                 };
                 self.by_path.insert(path.clone(), Some(id));
@@ -561,8 +562,6 @@ impl LoadedModule {
             ModuleKind::Shared
         };
         let platform = decl.import.iter().find(|import| import.value == "platform").map(|import| import.span);
-        let in_defaults = decl.defaults.as_ref().is_some_and(|defaults| defaults.references.is_some());
-        let in_actions = decl.actions.iter().any(|(_, action)| action.settings.references.is_some());
         LoadedModule {
             path: path.to_owned(),
             kind,
@@ -573,7 +572,7 @@ impl LoadedModule {
             platform,
             agents_named,
             broken: Vec::new(),
-            names_references: in_defaults || in_actions,
+            names_references: false,
         }
     }
 }
@@ -583,6 +582,7 @@ struct ReadModule {
     module: Option<Module>,
     keys: Vec<Spanned<String>>,
     agents_named: Vec<String>,
+    names_references: bool,
     broken: Vec<String>,
     /// How many of the findings are about the file's syntax; they come first.
     syntax: usize,
@@ -618,6 +618,7 @@ fn read_module(id: FileId, source: &Source) -> ReadModule {
             module: None,
             keys: Vec::new(),
             agents_named: Vec::new(),
+            names_references: false,
             broken: Vec::new(),
             syntax,
             findings: cx.diagnostics,
@@ -627,7 +628,29 @@ fn read_module(id: FileId, source: &Source) -> ReadModule {
     super::env::check_places(&node, source, &mut cx);
     let module = Module::read(&node, &mut cx);
     let broken = module.as_ref().map(|module| super::broken::names(&node, module)).unwrap_or_default();
-    ReadModule { module, keys, agents_named: super::agents_named(&node), broken, syntax, findings: cx.diagnostics }
+    ReadModule {
+        module,
+        keys,
+        agents_named: super::agents_named(&node),
+        names_references: has_key(&node, "references"),
+        broken,
+        syntax,
+        findings: cx.diagnostics,
+    }
+}
+
+/// Whether a key stands anywhere in a tree.
+fn has_key(node: &source::Node, key: &str) -> bool {
+    let mut open = vec![node];
+    while let Some(node) = open.pop() {
+        match &node.kind {
+            source::NodeKind::Map(map) if map.contains(key) => return true,
+            source::NodeKind::Map(map) => open.extend(map.iter().map(|entry| &entry.value)),
+            source::NodeKind::List(items) => open.extend(items),
+            _ => {}
+        }
+    }
+    false
 }
 
 /// The file that a `schema:` names, when it names one.

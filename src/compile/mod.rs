@@ -26,6 +26,7 @@ mod lower;
 mod providers;
 pub mod schema;
 mod servers;
+pub(crate) mod references;
 mod settings;
 mod states;
 mod strings;

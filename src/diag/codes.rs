@@ -28,6 +28,7 @@ codes! {
     "bad-default": "a default that does not fit its type",
     "bad-duration": "something that is not a duration",
     "bad-env": "a reference to an environment variable that is not well formed",
+    "bad-glob": "something that is not a pattern of paths",
     "bad-goal": "a goal whose output is not one type",
     "bad-header": "a name that no HTTP header has",
     "bad-import": "an import of what is no module",

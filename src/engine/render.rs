@@ -4,9 +4,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::llm::{Message, Part, Request, Role};
+use crate::process::references::refer;
 use crate::process::run::Given;
 use crate::process::tool_loop::ToolLoop;
 use crate::process::{ActionContext, llm_call};
+use crate::reference::Reach;
 use crate::value::Shape;
 
 use super::{Engine, Input, RunOptions, StartError, inputs};
@@ -112,17 +114,20 @@ impl Engine {
             .models
             .first()
             .filter(|choice| choice.auto.is_some() || !llm_call::model_of(core, choice).is_empty());
-        let tools = match call.settings.tools {
+        // Nothing is fetched either: of what is outside, what is kept of it is shown.
+        let referred = refer(&cx, &call.settings, Reach::Kept).await.map_err(wrong)?;
+        let tools = match referred.offer {
             Some(offer) => ToolLoop::begin(&cx, offer).await.map_err(wrong)?.specs(),
             None => Vec::new(),
         };
+        let around = llm_call::Around { notes: referred.notes, is_foreign: referred.is_foreign, tools };
         let request = match choice {
             // What `auto` would choose, where there is something to choose from.
-            Some(choice) if choice.auto.is_some() => llm_call::request(core, &scope, &call, choice, tools.clone())
+            Some(choice) if choice.auto.is_some() => llm_call::request(core, &scope, &call, choice, &around)
                 .map(|(_, request)| request)
-                .or_else(|_| llm_call::draft(core, &scope, &call, None, tools)),
-            Some(choice) => llm_call::request(core, &scope, &call, choice, tools).map(|(_, request)| request),
-            None => llm_call::draft(core, &scope, &call, None, tools),
+                .or_else(|_| llm_call::draft(core, &scope, &call, None, &around)),
+            Some(choice) => llm_call::request(core, &scope, &call, choice, &around).map(|(_, request)| request),
+            None => llm_call::draft(core, &scope, &call, None, &around),
         };
         request.map_err(wrong)
     }

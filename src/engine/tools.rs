@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 use crate::action::Failure;
 use crate::llm::ToolSpec;
 use crate::process::ActionContext;
+use crate::process::references::refer;
 use crate::process::tool_loop::offered;
+use crate::reference::Reach;
 use crate::tool::offer::{Offered, Use};
 use crate::tool::unfold::NESTING_MAX;
 use crate::value::{Output, OutputKind};
@@ -75,7 +77,9 @@ impl Engine {
         }
         let mut found: Vec<Arc<Offered>> = Vec::new();
         for declared in actions {
-            let Some(offer) = declared.settings.tools.and_then(|id| agent.offers.get(id.0)) else { continue };
+            if declared.settings.tools.is_none() && declared.settings.references.is_empty() {
+                continue;
+            }
             let mut objects = inputs::given(&agent, Vec::new(), self.inner().world.as_ref())?;
             render::add_samples(&agent, &declared.inputs, &mut objects)?;
             let process = self.process(&agent, objects, RunOptions::default())?;
@@ -83,7 +87,9 @@ impl Engine {
             let scope = process.scope().with_inputs(&declared.inputs, &bound);
             let cx =
                 ActionContext::detached(process.core().clone(), &declared.name, scope, Output::new(OutputKind::None));
-            add(&mut found, offered(&cx, &offer.uses).await.map_err(wrong)?);
+            let referred = refer(&cx, &declared.settings, Reach::Kept).await.map_err(wrong)?;
+            let uses = referred.offer.map(|offer| offer.uses).unwrap_or_default();
+            add(&mut found, offered(&cx, &uses).await.map_err(wrong)?);
         }
         if action.is_none() {
             let cx = self.by_hand(&agent.name, RunOptions::default())?;

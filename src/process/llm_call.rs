@@ -14,6 +14,7 @@ use crate::llm::{
     RetryPolicy, ToolSpec, call_with_retries, structured,
 };
 use crate::prompt::Truth;
+use crate::reference::Reach;
 use crate::tool::envelope;
 
 use super::context::{ActionContext, CallLog};
@@ -22,6 +23,7 @@ use super::document::LlmNote;
 use super::event::What;
 use super::guard::{Guard, Place, Turn, WITHHELD};
 use super::ledger::Next;
+use super::references;
 use super::scope::Scope;
 use super::steps::Path;
 use super::tool_loop::ToolLoop;
@@ -58,9 +60,17 @@ pub(super) async fn ask(
     let guard = Guard::new(core, scope, &call.settings.guardrails, &call.name);
     let passed = guard.prompt(call, at).await?;
     let call = passed.as_ref().unwrap_or(call);
-    let tools = match (call.settings.tools, cx) {
-        (Some(offer), Some(cx)) => Some(ToolLoop::begin(cx, offer).await?),
-        _ => None,
+    let mut around = Around::default();
+    let tools = match cx {
+        Some(cx) => {
+            let referred = references::refer(cx, &call.settings, Reach::Outside).await?;
+            around = Around { notes: referred.notes, is_foreign: referred.is_foreign, tools: Vec::new() };
+            match referred.offer {
+                Some(offer) => Some(ToolLoop::begin(cx, offer).await?),
+                None => None,
+            }
+        }
+        None => None,
     };
     let mut talk = Talk { tools, added: Vec::new(), turn: 0, wrong: Vec::new(), last: String::new() };
     let mut unreachable = no_model();
@@ -71,8 +81,8 @@ pub(super) async fn ask(
         if !is_last && core.host.cooldowns().is_cooling(&model_of(core, choice)) {
             continue;
         }
-        let specs = talk.tools.as_mut().map(ToolLoop::specs).unwrap_or_default();
-        let (llm, mut request) = match request(core, scope, call, choice, specs) {
+        around.tools = talk.tools.as_mut().map(ToolLoop::specs).unwrap_or_default();
+        let (llm, mut request) = match request(core, scope, call, choice, &around) {
             // A provider without a key cannot be asked, as one that does not answer; a fallback may.
             Err(failure) if failure.kind == FailureKind::Llm => {
                 unreachable = failure;
@@ -137,6 +147,17 @@ pub fn model_of(core: &Core, choice: &ModelChoice) -> String {
     if chosen.is_empty() && core.run.script.is_some() { SCRIPT_MODEL.to_owned() } else { chosen.clone() }
 }
 
+/// What stands around the messages of a call: the notes of its references, and its tools.
+#[derive(Clone, Debug, Default)]
+pub struct Around {
+    /// What the system message says of references.
+    pub notes: Vec<String>,
+    /// Whether others' words stand in the notes.
+    pub is_foreign: bool,
+    /// The tools that are offered.
+    pub tools: Vec<ToolSpec>,
+}
+
 /// The request of a call as its first turn sends it, and who is asked.
 ///
 /// # Errors
@@ -146,11 +167,11 @@ pub fn request(
     scope: &Scope,
     call: &PromptCall,
     choice: &ModelChoice,
-    tools: Vec<ToolSpec>,
+    around: &Around,
 ) -> Result<(Arc<dyn Llm>, Request), Failure> {
     let mut full = model_of(core, choice);
     if let Some(auto) = choice.auto.filter(|_| full.is_empty()) {
-        let mut wanted = draft(core, scope, call, Some(("", choice)), tools.clone())?;
+        let mut wanted = draft(core, scope, call, Some(("", choice)), around)?;
         // The form of the output is no need: a model without native structured output is told it in words.
         wanted.output = None;
         full = automatic(core, auto, &wanted)?;
@@ -158,7 +179,7 @@ pub fn request(
     if full.is_empty() {
         return Err(no_model());
     }
-    let mut request = draft(core, scope, call, Some((&full, choice)), tools)?;
+    let mut request = draft(core, scope, call, Some((&full, choice)), around)?;
     let llm = match &core.run.script {
         Some(script) => Arc::clone(script),
         None => core.host.provider(&request.provider).map_err(|why| Failure::new(FailureKind::Llm, why))?,
@@ -201,7 +222,7 @@ pub fn draft(
     scope: &Scope,
     call: &PromptCall,
     model: Option<(&str, &ModelChoice)>,
-    tools: Vec<ToolSpec>,
+    around: &Around,
 ) -> Result<Request, Failure> {
     let full = model.map_or("", |(full, _)| full);
     let (provider, id) = Request::split_model(full);
@@ -214,9 +235,9 @@ pub fn draft(
         name: call.name.clone(),
         provider: provider.unwrap_or_default().to_owned(),
         model: id.to_owned(),
-        system: system(core, scope, call, full, !tools.is_empty())?,
+        system: system(core, scope, call, full, around)?,
         messages: call.messages.clone(),
-        tools,
+        tools: around.tools.clone(),
         output: call.output.clone(),
         options,
         turn: 1,
@@ -230,7 +251,7 @@ fn system(
     scope: &Scope,
     call: &PromptCall,
     model: &str,
-    has_tools: bool,
+    around: &Around,
 ) -> Result<Option<String>, Failure> {
     let settings: &CallSettings = &call.settings;
     let templates = &scope.agent.templates;
@@ -238,7 +259,7 @@ fn system(
         ids.iter().map(|id| Ok(templates.render(*id, scope)?)).collect()
     };
     let mut parts = vec![render(&settings.persona)?.join("\n")];
-    parts.extend(render(&settings.references)?);
+    parts.extend(around.notes.iter().cloned());
     for (when, text) in &settings.contributors {
         if when.is_none_or(|when| templates.truth(when, scope) == Truth::True) {
             parts.push(templates.render(*text, scope)?);
@@ -248,7 +269,7 @@ fn system(
     if core.run.date_line {
         parts.push(date_line(core, model));
     }
-    if has_tools {
+    if !around.tools.is_empty() || around.is_foreign {
         parts.push(envelope::RULE.to_owned());
     }
     parts.extend(call.system.clone());

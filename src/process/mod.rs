@@ -29,6 +29,7 @@ mod guard;
 mod person;
 mod receive;
 mod record;
+pub mod references;
 mod resume;
 mod rules;
 pub mod tool_loop;

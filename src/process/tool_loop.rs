@@ -10,14 +10,13 @@ use std::sync::Arc;
 use futures::future::join_all;
 use serde_json::{Map, Value};
 
-use crate::action::context::OfferId;
 use crate::action::{Failure, FailureKind};
 use crate::llm::{Message, Part, Reply, ToolSpec};
 use crate::prompt::Truth;
 use crate::tool::agentic::{Order, Progress};
 use crate::tool::artifact::Artifacts;
 use crate::tool::envelope;
-use crate::tool::offer::{Offered, Role, Use};
+use crate::tool::offer::{Offer, Offered, Role, Use};
 use crate::tool::unfold::{Facade, Found, Interaction, NESTING_MAX};
 use crate::value::{TypeId, snake_case};
 
@@ -94,10 +93,7 @@ impl<'a> ToolLoop<'a> {
     ///
     /// # Errors
     /// When a group, a server or a template fails, or two tools have one name.
-    pub async fn begin(cx: &'a ActionContext, offer: OfferId) -> Result<ToolLoop<'a>, Failure> {
-        let Some(offer) = cx.scope.agent.offers.get(offer.0) else {
-            return Err(Failure::new(FailureKind::Error, "the offer of tools is not there"));
-        };
+    pub async fn begin(cx: &'a ActionContext, offer: Offer) -> Result<ToolLoop<'a>, Failure> {
         let tools = tool_offer::resolve(cx, &offer.uses).await?;
         let object_types = offer.uses.iter().filter_map(|of| match of {
             Use::Objects { input: None, type_id } => Some(*type_id),
@@ -107,7 +103,7 @@ impl<'a> ToolLoop<'a> {
         let (fitting, held): (Vec<_>, Vec<_>) = tools.into_iter().partition(|tool| fits(cx, &published, tool));
         Ok(ToolLoop {
             cx,
-            order: offer.order.clone(),
+            order: offer.order,
             interaction: Interaction::new(fitting).map_err(collision)?,
             sent: 0,
             held,

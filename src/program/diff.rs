@@ -183,6 +183,11 @@ impl Changes {
             agent.written.templates.iter().map(|(name, text)| (name.clone(), text.clone())).collect()
         };
         self.named("template", &texts(old), &texts(new), Some(found));
+        for (name, reference) in &new.written.references {
+            if old.written.references.get(name).is_some_and(|old| old != reference) {
+                self.add(How::Changed, "reference", name, Vec::new(), Some(found));
+            }
+        }
         let schemas = (&old.written.schemas, &new.written.schemas);
         for name in schemas.1.keys().filter(|name| schemas.0.get(*name).is_some_and(|old| *old != schemas.1[*name])) {
             self.add(How::Changed, "schema", name, Vec::new(), Some(found));

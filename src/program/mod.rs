@@ -23,6 +23,7 @@ use crate::decl::Module;
 use crate::llm::{Catalog, ProviderConfig};
 use crate::planning;
 use crate::prompt::{Data, ExprId, TemplateId, Templates};
+use crate::reference::Reference;
 use crate::tool::Tool;
 use crate::tool::group::Group;
 use crate::tool::mcp::ServerConfig;
@@ -202,6 +203,9 @@ pub struct Agent {
     pub offers: Vec<Offer>,
     /// Its guardrails; [`CallSettings::guardrails`] are positions in it.
     pub guardrails: Vec<Guardrail>,
+    /// The references that its prompts name; [`CallSettings::references`] are positions in it. `None` where one could
+    /// not be made, which was reported.
+    pub references: Vec<Option<Arc<Reference>>>,
     /// Which planner runs it.
     pub planner: PlannerKind,
     /// What a process may use up.
@@ -231,6 +235,17 @@ pub struct Written {
     pub templates: BTreeMap<String, Arc<str>>,
     /// The JSON Schemas of its types, by the type's name.
     pub schemas: BTreeMap<String, Value>,
+    /// The references that it names, by name.
+    pub references: BTreeMap<String, WrittenReference>,
+}
+
+/// What a reference was compiled from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WrittenReference {
+    /// Its declaration.
+    pub decl: crate::decl::module::Reference,
+    /// The text of its file, where it is one.
+    pub text: Option<Arc<str>>,
 }
 
 impl Agent {

@@ -175,12 +175,8 @@ impl Artifact {
                 many => pretty(&Value::Array(many.iter().map(|value| (*value).clone()).collect())),
             }),
             "artifact_json_keys" => self.keys(text("path")),
-            "artifact_outline" => {
-                let heads = headings(&self.text).into_iter();
-                let lines: Vec<String> = heads.map(|head| format!("{}: {}", head.line + 1, head.whole)).collect();
-                if lines.is_empty() { Err("It has no headings.".to_owned()) } else { Ok(lines.join("\n")) }
-            }
-            "artifact_section" => self.section(text("heading")),
+            "artifact_outline" => outline(&self.text),
+            "artifact_section" => section(&self.text, text("heading")),
             _ => Err(format!("There is no look `{tool}`.")),
         }
     }
@@ -260,23 +256,36 @@ impl Artifact {
             other => Ok(described(other)),
         }
     }
+}
 
-    /// A section of Markdown: from its heading to the next one of its level.
-    fn section(&self, heading: &str) -> Result<String, String> {
-        let heads = headings(&self.text);
-        let wanted = heading.trim().trim_start_matches('#').trim();
-        let found = heads.iter().position(|head| head.title.eq_ignore_ascii_case(wanted));
-        let Some(at) = found else {
-            let titles = heads.iter().map(|head| head.title);
-            return Err(format!(
-                "There is no heading `{wanted}`; {}",
-                suggest::near_or_all(wanted, titles, "the headings")
-            ));
-        };
-        let end = heads.iter().skip(at + 1).find(|head| head.level <= heads[at].level).map(|head| head.line);
-        let lines = self.text.lines().skip(heads[at].line);
-        Ok(joined(lines.take(end.map_or(usize::MAX, |end| end - heads[at].line))))
-    }
+/// The headings of a Markdown text with their lines.
+///
+/// # Errors
+/// When it has none, in words for a model.
+pub fn outline(text: &str) -> Result<String, String> {
+    let heads = headings(text).into_iter();
+    let lines: Vec<String> = heads.map(|head| format!("{}: {}", head.line + 1, head.whole)).collect();
+    if lines.is_empty() { Err("It has no headings.".to_owned()) } else { Ok(lines.join("\n")) }
+}
+
+/// A section of Markdown: from its heading to the next one of its level.
+///
+/// # Errors
+/// When there is no such heading, with the nearest ones.
+pub fn section(text: &str, heading: &str) -> Result<String, String> {
+    let heads = headings(text);
+    let wanted = heading.trim().trim_start_matches('#').trim();
+    let found = heads.iter().position(|head| head.title.eq_ignore_ascii_case(wanted));
+    let Some(at) = found else {
+        let titles = heads.iter().map(|head| head.title);
+        return Err(format!(
+            "There is no heading `{wanted}`; {}",
+            suggest::near_or_all(wanted, titles, "the headings")
+        ));
+    };
+    let end = heads.iter().skip(at + 1).find(|head| head.level <= heads[at].level).map(|head| head.line);
+    let lines = text.lines().skip(heads[at].line);
+    Ok(joined(lines.take(end.map_or(usize::MAX, |end| end - heads[at].line))))
 }
 
 fn joined<'a>(lines: impl Iterator<Item = &'a str>) -> String {

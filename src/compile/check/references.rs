@@ -1,8 +1,11 @@
 //! References: each has one source, and those that are named exist.
 
-use crate::decl::Name;
+use std::path::{Path, PathBuf};
+
 use crate::decl::module::Reference;
+use crate::decl::{List, Name};
 use crate::diag::Diagnostic;
+use crate::reference::directory::Filter;
 use crate::source::Span;
 
 use super::super::agent::AgentCx;
@@ -21,7 +24,7 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
                 )
                 .help("give it one of `text`, `file`, `web_page`, `git`, `directory`, `openapi`, `skills` and `rag`"),
             ),
-            [_] => {}
+            [(source, _)] => keys(cx, decl.decl, source),
             [(first, at), (second, span), ..] => cx.report(
                 Diagnostic::error(
                     "two-forms",
@@ -31,17 +34,10 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
                 .related(*at, "the first is here"),
             ),
         }
-        if let Some(page) =
-            decl.decl.web_page.as_ref().filter(|page| !super::super::providers::is_web_address(&page.value))
-        {
-            cx.report(super::super::providers::bad_url(page.span));
-        }
-        let file = [&decl.decl.file, &decl.decl.openapi].into_iter().find_map(|path| path.as_ref());
-        if let Some(path) = file {
-            exists(cx, path);
-        }
-        for path in [&decl.decl.directory, &decl.decl.skills].into_iter().flatten() {
-            exists(cx, path);
+        places(cx, decl.decl);
+        // Those that some prompt names are checked with what they see when they are lowered.
+        for text in [&decl.decl.description, &decl.decl.usage_notes, &decl.decl.text].into_iter().flatten() {
+            cx.strings.syntax_only(&text.0, false);
         }
     }
     let defaults = heads.own.defaults.as_ref().and_then(|defaults| defaults.references.as_ref());
@@ -50,14 +46,79 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
     }
 }
 
-/// Checks a reference that is named, and notes that it is not offered yet.
-pub(crate) fn name(cx: &mut AgentCx<'_>, name: &Name) {
-    if cx.heads.visible.references.contains_key(name.value.as_str()) {
-        cx.unsupported(name.span, &format!("the reference `{}`", name.value));
-        return;
+/// Keys that say nothing about a source of this kind.
+fn keys(cx: &mut AgentCx<'_>, reference: &Reference, source: &str) {
+    let first = |list: &Option<List<Name>>| list.iter().flat_map(|list| list.iter()).next().map(|name| name.span);
+    let files: &[&str] = &["directory", "git"];
+    let keys: [(&str, Option<Span>, &[&str]); 3] = [
+        ("ref", reference.r#ref.as_ref().map(|name| name.span), &["git"]),
+        ("include", first(&reference.include), files),
+        ("exclude", first(&reference.exclude), files),
+    ];
+    for (key, span, sources) in keys {
+        if let Some(span) = span.filter(|_| !sources.contains(&source)) {
+            let message = format!("`{key}` says nothing about `{source}`; it is for `{}`", sources.join("` and `"));
+            cx.report(Diagnostic::error("contradiction", span, message).help(format!("remove `{key}`")));
+        }
     }
-    let names: Vec<&str> = cx.heads.visible.references.keys().copied().collect();
-    cx.report_unknown("unknown-reference", "reference", name, &names);
+    let includes = reference.include.iter().flat_map(|list| list.iter());
+    let first_pattern = includes.chain(reference.exclude.iter().flat_map(|list| list.iter())).next();
+    if first_pattern.is_some()
+        && let Err(wrong) = read_filter(reference)
+    {
+        cx.report(*wrong);
+    }
+}
+
+/// Addresses that are none, and files that are not there.
+fn places(cx: &mut AgentCx<'_>, reference: &Reference) {
+    let is_web_address = super::super::providers::is_web_address;
+    if let Some(page) = reference.web_page.as_ref().filter(|page| !is_web_address(&page.value)) {
+        cx.report(super::super::providers::bad_url(page.span));
+    }
+    let openapi = reference.openapi.as_ref().filter(|path| !is_web_address(&path.value));
+    let paths = [reference.file.as_ref(), openapi, reference.directory.as_ref(), reference.skills.as_ref()];
+    for path in paths.into_iter().flatten() {
+        exists(cx, path);
+    }
+}
+
+/// Checks a reference that is named: whether it is declared, and can be offered.
+pub(crate) fn name(cx: &mut AgentCx<'_>, name: &Name) -> bool {
+    if cx.heads.visible.references.contains_key(name.value.as_str()) {
+        return true;
+    }
+    if !cx.referencing.reported.contains(&name.span) {
+        cx.referencing.reported.push(name.span);
+        let names: Vec<&str> = cx.heads.visible.references.keys().copied().collect();
+        cx.report_unknown("unknown-reference", "reference", name, &names);
+    }
+    false
+}
+
+/// The files that a reference takes; wrong patterns are reported where the reference is declared.
+pub(crate) fn filter(cx: &mut AgentCx<'_>, reference: &Reference) -> Option<Filter> {
+    read_filter(reference).map_err(|wrong| cx.report(*wrong)).ok()
+}
+
+fn read_filter(reference: &Reference) -> Result<Filter, Box<Diagnostic>> {
+    let list =
+        |list: &'_ Option<List<Name>>| -> Vec<Name> { list.iter().flat_map(|list| list.iter().cloned()).collect() };
+    let (include, exclude) = (list(&reference.include), list(&reference.exclude));
+    let texts = |names: &[Name]| -> Vec<String> { names.iter().map(|name| name.value.clone()).collect() };
+    let (included, excluded) = (texts(&include), texts(&exclude));
+    let (included, excluded): (Vec<&str>, Vec<&str>) =
+        (included.iter().map(String::as_str).collect(), excluded.iter().map(String::as_str).collect());
+    Filter::new(&included, &excluded).map_err(|(at, why)| {
+        let span = include.iter().chain(&exclude).nth(at).map_or(Span::default(), |name| name.span);
+        let wrong = Diagnostic::error("bad-glob", span, why);
+        Box::new(wrong.help("`*` fits within a name, `**` over directories, `{a,b}` either"))
+    })
+}
+
+/// The key of its source.
+pub(crate) fn source(reference: &Reference) -> Option<&'static str> {
+    sources(reference).first().map(|(key, _)| *key)
 }
 
 fn sources(reference: &Reference) -> Vec<(&'static str, Span)> {
@@ -75,17 +136,38 @@ fn sources(reference: &Reference) -> Vec<(&'static str, Span)> {
     text.into_iter().chain(named).chain(rag).collect()
 }
 
+/// Reports a path that leads out of the project, or to nothing.
 fn exists(cx: &mut AgentCx<'_>, path: &Name) {
-    let Some(normal) = crate::world::normal(std::path::Path::new(&path.value)) else {
-        cx.report(Diagnostic::error("path-escapes", path.span, format!("`{}` leads out of the project", path.value)));
+    let Some(normal) = crate::world::normal(Path::new(&path.value)) else {
+        let message = format!("`{}` leads out of the project", path.value);
+        cx.report(
+            Diagnostic::error("path-escapes", path.span, message)
+                .help("references are files below the project's root, by their path from there"),
+        );
         return;
     };
+    if let Some(hidden) = normal.iter().map(|part| part.to_string_lossy()).find(|part| part.starts_with('.')) {
+        let message = format!("`{}` is hidden: `{hidden}` begins with a dot", path.value);
+        cx.report(Diagnostic::error("unreadable-file", path.span, message).help("name what is not hidden"));
+        return;
+    }
     cx.read.push(normal.clone());
-    if !path.value.starts_with("http") && !cx.loaded.world.exists(&normal) {
-        let dir = normal.parent().unwrap_or(std::path::Path::new("")).to_owned();
-        let near: Vec<String> = cx.loaded.world.list(&dir).iter().map(super::super::load::slashed).collect();
+    if !cx.loaded.world.exists(&normal) {
+        let dir = normal.parent().unwrap_or(Path::new("")).to_owned();
+        let near = near(&cx.loaded.world.list(&dir));
         let help = crate::diag::suggest::did_you_mean(&path.value, near.iter().map(String::as_str));
         let message = format!("there is no file or directory `{}`", path.value);
         cx.report(Diagnostic::error("file-not-found", path.span, message).help(help));
     }
+}
+
+/// Files, and the directories that they are in.
+fn near(files: &[PathBuf]) -> Vec<String> {
+    let mut near: Vec<String> = files.iter().map(super::super::load::slashed).collect();
+    for dir in files.iter().filter_map(|file| file.parent()).map(super::super::load::slashed) {
+        if !dir.is_empty() && !near.contains(&dir) {
+            near.push(dir);
+        }
+    }
+    near
 }

@@ -141,26 +141,13 @@ async fn blocking(cx: &dyn Context, permission: &str, writes: bool, does: Does) 
     done.unwrap_or_else(|_| Err(failure("the files could not be reached")))
 }
 
-fn read_file(root: &Root, arguments: &Map<String, Value>, _: bool) -> Result<Value, Failure> {
+pub(crate) fn read_file(root: &Root, arguments: &Map<String, Value>, _: bool) -> Result<Value, Failure> {
     let path = text(arguments, "path");
     let content = root.text(path)?;
-    let (from, to) = (count(arguments, "from_line"), count(arguments, "to_line"));
-    if from.is_none() && to.is_none() {
-        return Ok(Value::from(content));
-    }
-    let (from, to) = (from.unwrap_or(1), to.unwrap_or(usize::MAX));
-    let total = content.lines().count();
-    if from > to {
-        return Err(failure(format!("`from_line` is {from}, which is after `to_line`, {to}")));
-    }
-    if from > total {
-        return Err(failure(format!("`{path}` has {total} lines, so there is no line {from}")));
-    }
-    let lines = content.split_inclusive('\n').skip(from - 1).take(to - from + 1);
-    Ok(Value::from(lines.collect::<String>()))
+    read_text(&content, path, arguments)
 }
 
-fn list_files(root: &Root, arguments: &Map<String, Value>, _: bool) -> Result<Value, Failure> {
+pub(crate) fn list_files(root: &Root, arguments: &Map<String, Value>, _: bool) -> Result<Value, Failure> {
     let dir = text(arguments, "path");
     let glob = pattern(arguments, "pattern")?;
     let (entries, is_cut) = root.list(dir, glob.is_some())?;
@@ -189,11 +176,8 @@ fn pattern(arguments: &Map<String, Value>, name: &str) -> Result<Option<Glob>, F
     written.map(Glob::new).transpose().map_err(failure)
 }
 
-fn search_files(root: &Root, arguments: &Map<String, Value>, _: bool) -> Result<Value, Failure> {
-    let written = text(arguments, "pattern");
-    let ignore_case = arguments.get("ignore_case").and_then(Value::as_bool).unwrap_or_default();
-    let regex = RegexBuilder::new(written).case_insensitive(ignore_case).size_limit(REGEX_BYTES_MAX).build();
-    let regex = regex.map_err(|why| failure(format!("`{written}` is no regular expression: {}", last_line(&why))))?;
+pub(crate) fn search_files(root: &Root, arguments: &Map<String, Value>, _: bool) -> Result<Value, Failure> {
+    let regex = sought(arguments)?;
     let (dir, glob) = (text(arguments, "path"), pattern(arguments, "files")?);
     let most = count(arguments, "max").unwrap_or(100).min(ANSWERS_MAX);
     let (entries, mut is_cut) = root.list(dir, true)?;
@@ -213,6 +197,40 @@ fn search_files(root: &Root, arguments: &Map<String, Value>, _: bool) -> Result<
         }
     }
     Ok(answer(found, most, is_cut, "no line fits"))
+}
+
+/// The regular expression of a search.
+fn sought(arguments: &Map<String, Value>) -> Result<Regex, Failure> {
+    let written = text(arguments, "pattern");
+    let ignore_case = arguments.get("ignore_case").and_then(Value::as_bool).unwrap_or_default();
+    let regex = RegexBuilder::new(written).case_insensitive(ignore_case).size_limit(REGEX_BYTES_MAX).build();
+    regex.map_err(|why| failure(format!("`{written}` is no regular expression: {}", last_line(&why))))
+}
+
+/// Finds the lines of one text that fit, as line: text; the arguments are those of [`search_files`].
+pub(crate) fn search_text(content: &str, arguments: &Map<String, Value>) -> Result<Value, Failure> {
+    let regex = sought(arguments)?;
+    let most = count(arguments, "max").unwrap_or(100).min(ANSWERS_MAX);
+    let found = fitting(&regex, content).take(most + 1).map(|(line, text)| format!("{line}: {text}"));
+    Ok(answer(found.collect(), most, false, "no line fits"))
+}
+
+/// A text, or a range of its lines; the arguments are those of [`read_file`].
+pub(crate) fn read_text(content: &str, shown: &str, arguments: &Map<String, Value>) -> Result<Value, Failure> {
+    let (from, to) = (count(arguments, "from_line"), count(arguments, "to_line"));
+    if from.is_none() && to.is_none() {
+        return Ok(Value::from(content));
+    }
+    let (from, to) = (from.unwrap_or(1), to.unwrap_or(usize::MAX));
+    let total = content.lines().count();
+    if from > to {
+        return Err(failure(format!("`from_line` is {from}, which is after `to_line`, {to}")));
+    }
+    if from > total {
+        return Err(failure(format!("`{shown}` has {total} lines, so there is no line {from}")));
+    }
+    let lines = content.split_inclusive('\n').skip(from - 1).take(to - from + 1);
+    Ok(Value::from(lines.collect::<String>()))
 }
 
 /// Lines that fit, with their numbers, shortened.

@@ -3,15 +3,15 @@
 use regex::{Regex, RegexBuilder};
 
 /// The largest compiled pattern, in bytes.
-pub(super) const REGEX_BYTES_MAX: usize = 1024 * 1024;
+pub(crate) const REGEX_BYTES_MAX: usize = 1024 * 1024;
 
 /// A pattern of paths. Without a slash it is about the last name alone, at any depth.
 #[derive(Clone, Debug)]
-pub(super) struct Glob(Regex);
+pub(crate) struct Glob(Regex);
 
 impl Glob {
     /// Reads a pattern.
-    pub(super) fn new(pattern: &str) -> Result<Glob, String> {
+    pub(crate) fn new(pattern: &str) -> Result<Glob, String> {
         let pattern = pattern.trim().trim_start_matches("./");
         let mut text = String::from("^");
         if !pattern.contains('/') {
@@ -24,7 +24,7 @@ impl Glob {
     }
 
     /// Whether a path with `/` between its names fits.
-    pub(super) fn fits(&self, path: &str) -> bool {
+    pub(crate) fn fits(&self, path: &str) -> bool {
         self.0.is_match(path)
     }
 }

@@ -5,12 +5,12 @@
 //! its arguments from [`Context::arguments`].
 
 mod blackboard;
-mod fetch;
-mod files;
-mod glob;
+pub(crate) mod fetch;
+pub(crate) mod files;
+pub(crate) mod glob;
 mod math;
 mod process;
-mod root;
+pub(crate) mod root;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -97,40 +97,40 @@ fn tool(name: &str, description: &str, parameters: Vec<(&str, Field)>, body: Nat
 }
 
 /// The arguments of the call.
-fn arguments(cx: &dyn Context) -> &Map<String, Value> {
+pub(crate) fn arguments(cx: &dyn Context) -> &Map<String, Value> {
     static NONE: OnceLock<Map<String, Value>> = OnceLock::new();
     cx.arguments().unwrap_or_else(|| NONE.get_or_init(Map::new))
 }
 
 /// A parameter that must be given.
-fn required(kind: ShapeKind, description: &str) -> Field {
+pub(crate) fn required(kind: ShapeKind, description: &str) -> Field {
     Field { shape: Shape::new(kind).described(description), required: true }
 }
 
 /// A parameter that may be left out.
-fn optional(kind: ShapeKind, description: &str) -> Field {
+pub(crate) fn optional(kind: ShapeKind, description: &str) -> Field {
     Field { shape: Shape::new(kind).described(description), required: false }
 }
 
 /// A parameter with a default.
-fn defaulted(kind: ShapeKind, default: impl Into<Value>, description: &str) -> Field {
+pub(crate) fn defaulted(kind: ShapeKind, default: impl Into<Value>, description: &str) -> Field {
     let mut shape = Shape::new(kind).described(description);
     shape.constraints.default = Some(default.into());
     Field { shape, required: false }
 }
 
 /// A text among the arguments; empty when it is not there.
-fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> &'a str {
+pub(crate) fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> &'a str {
     arguments.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A count among the arguments.
-fn count(arguments: &Map<String, Value>, name: &str) -> Option<usize> {
+pub(crate) fn count(arguments: &Map<String, Value>, name: &str) -> Option<usize> {
     arguments.get(name).and_then(Value::as_u64).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
 }
 
 /// A tool that could not do what it was asked to.
-fn failure(message: impl Into<String>) -> Failure {
+pub(crate) fn failure(message: impl Into<String>) -> Failure {
     Failure::new(FailureKind::Tool, message)
 }
 

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use crate::action::context::Failure;
 use crate::world::normal;
@@ -19,29 +20,74 @@ const DEPTH_MAX: usize = 32;
 /// The project's own files, which say what is permitted: never written.
 const PROJECT_FILES: &[&str] = &["agent-run.yaml", "agent-run.yml", "agent-run.toml"];
 
-/// A directory with all links of its own path followed.
+/// A directory that files do not leave, with all links of its own path followed.
+#[derive(Clone)]
+pub(crate) struct Root {
+    dir: PathBuf,
+    words: Words,
+    /// The files that are there for whoever asks, by their path relative to the root; without it all.
+    takes: Option<Takes>,
+}
+
+/// Which files of a directory are there, by their path relative to it.
+pub(crate) type Takes = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// How messages speak of a root and of the tools that look into it.
 #[derive(Clone, Debug)]
-pub(super) struct Root(PathBuf);
+pub(crate) struct Words {
+    /// Such as `the project`.
+    pub(crate) place: String,
+    /// The tool that lists a directory.
+    pub(crate) list: String,
+    /// The tool that finds lines.
+    pub(crate) search: String,
+}
+
+impl Default for Words {
+    fn default() -> Words {
+        let [place, list, search] = ["the project", "list_files", "search_files"].map(str::to_owned);
+        Words { place, list, search }
+    }
+}
+
+impl std::fmt::Debug for Root {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Root").field("dir", &self.dir).field("takes", &self.takes.is_some()).finish_non_exhaustive()
+    }
+}
 
 /// A file or directory that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// Relative to the root, with `/`; a directory's ends with one.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// Its size; 0 for a directory.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Root {
     /// The root at a directory.
-    pub(super) fn new(dir: &Path) -> Result<Root, Failure> {
-        fs::canonicalize(dir).map(Root).map_err(|_| failure("the project's directory cannot be read"))
+    pub(crate) fn new(dir: &Path) -> Result<Root, Failure> {
+        let found = fs::canonicalize(dir).map_err(|_| failure("the project's directory cannot be read"))?;
+        Ok(Root { dir: found, words: Words::default(), takes: None })
+    }
+
+    /// The root at a directory below this one, of which only the files that `takes` says are there.
+    pub(crate) fn below(&self, dir: &str, words: Words, takes: Option<Takes>) -> Result<Root, Failure> {
+        let found = self.existing(dir)?;
+        if !found.is_dir() {
+            return Err(failure(format!("`{dir}` is a file, no directory")));
+        }
+        Ok(Root { dir: found, words, takes })
     }
 
     /// The path relative to the root, its names checked: inside, none hidden.
     pub(super) fn relative(path: &str) -> Result<PathBuf, Failure> {
-        let outside =
-            || failure(format!("`{path}` leads out of the project; give a path within it, such as `docs/a.md`"));
+        Root::inside(path, &Words::default().place)
+    }
+
+    fn inside(path: &str, place: &str) -> Result<PathBuf, Failure> {
+        let outside = || failure(format!("`{path}` leads out of {place}; give a path within it, such as `docs/a.md`"));
         if path.contains('\0') {
             return Err(failure("the path holds a NUL character"));
         }
@@ -55,8 +101,8 @@ impl Root {
 
     /// Where a file or directory that is there leads.
     pub(super) fn existing(&self, path: &str) -> Result<PathBuf, Failure> {
-        let inside = Root::relative(path)?;
-        let found = fs::canonicalize(self.0.join(&inside)).map_err(|why| reading(path, &why))?;
+        let inside = Root::inside(path, &self.words.place)?;
+        let found = fs::canonicalize(self.dir.join(&inside)).map_err(|why| self.reading(path, &why))?;
         self.within(found, path)
     }
 
@@ -70,7 +116,7 @@ impl Root {
             return Err(failure(format!("`{path}` says what is permitted, so tools do not write it")));
         }
         self.make_dirs(parent, path)?;
-        let parent = fs::canonicalize(self.0.join(parent)).map_err(|why| writing(path, &why))?;
+        let parent = fs::canonicalize(self.dir.join(parent)).map_err(|why| writing(path, &why))?;
         let target = self.within(parent, path)?.join(name);
         match fs::canonicalize(&target) {
             Ok(found) => {
@@ -78,7 +124,7 @@ impl Root {
                     return Err(failure(format!("`{path}` is a directory")));
                 }
                 let found = self.within(found, path)?;
-                let is_project = found.parent() == Some(&*self.0)
+                let is_project = found.parent() == Some(&*self.dir)
                     && found
                         .file_name()
                         .is_some_and(|name| PROJECT_FILES.iter().any(|own| name.eq_ignore_ascii_case(own)));
@@ -96,7 +142,7 @@ impl Root {
 
     /// Creates directories one by one, so that none is made behind a link that leaves the root.
     fn make_dirs(&self, dir: &Path, path: &str) -> Result<(), Failure> {
-        let mut at = self.0.clone();
+        let mut at = self.dir.clone();
         for component in dir.components() {
             at.push(component);
             match fs::canonicalize(&at) {
@@ -110,36 +156,50 @@ impl Root {
 
     /// Refuses what is not in the root, or is hidden there.
     fn within(&self, found: PathBuf, path: &str) -> Result<PathBuf, Failure> {
-        let Ok(inside) = found.strip_prefix(&self.0) else {
-            return Err(failure(format!("`{path}` leads out of the project by a symbolic link")));
+        let Ok(inside) = found.strip_prefix(&self.dir) else {
+            return Err(failure(format!("`{path}` leads out of {} by a symbolic link", self.words.place)));
         };
         if inside.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.')) {
             return Err(failure(format!("`{path}` leads to a hidden file")));
+        }
+        if self.takes.as_ref().is_some_and(|takes| found.is_file() && !takes(&slashed(inside))) {
+            return Err(failure(format!("`{path}` is none of the files that {} takes", self.words.place)));
         }
         Ok(found)
     }
 
     /// The bytes of a file.
-    pub(super) fn bytes(&self, path: &str) -> Result<Vec<u8>, Failure> {
+    pub(crate) fn bytes(&self, path: &str) -> Result<Vec<u8>, Failure> {
         let found = self.existing(path)?;
-        let about = fs::metadata(&found).map_err(|why| reading(path, &why))?;
+        let about = fs::metadata(&found).map_err(|why| self.reading(path, &why))?;
         if about.is_dir() {
-            return Err(failure(format!("`{path}` is a directory; list_files shows what is in it")));
+            return Err(failure(format!("`{path}` is a directory; {} shows what is in it", self.words.list)));
         }
         if !about.is_file() {
             return Err(failure(format!("`{path}` is no ordinary file")));
         }
         let mut bytes = Vec::new();
-        let file = fs::File::open(&found).map_err(|why| reading(path, &why))?;
-        file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|why| reading(path, &why))?;
+        let file = fs::File::open(&found).map_err(|why| self.reading(path, &why))?;
+        file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|why| self.reading(path, &why))?;
         if bytes.len() > FILE_BYTES_MAX {
             return Err(failure(format!("`{path}` has {} bytes, more than the 4 MiB that are read", about.len())));
         }
         Ok(bytes)
     }
 
+    fn reading(&self, path: &str, why: &io::Error) -> Failure {
+        match why.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                let Words { list, search, .. } = &self.words;
+                failure(format!("there is no `{path}`; {list} and {search} find what there is"))
+            }
+            io::ErrorKind::PermissionDenied => failure(format!("the system does not let `{path}` be read")),
+            _ => failure(format!("`{path}` cannot be read: {}", why.kind())),
+        }
+    }
+
     /// The text of a file.
-    pub(super) fn text(&self, path: &str) -> Result<String, Failure> {
+    pub(crate) fn text(&self, path: &str) -> Result<String, Failure> {
         let bytes = self.bytes(path)?;
         let size = bytes.len();
         String::from_utf8(bytes).map_err(|_| failure(format!("`{path}` is a binary file of {size} bytes, no text")))
@@ -174,13 +234,20 @@ impl Root {
     }
 
     /// The entries of a directory, or all files below it, in order; and whether there were more than are looked at.
-    pub(super) fn list(&self, dir: &str, deep: bool) -> Result<(Vec<Entry>, bool), Failure> {
+    pub(crate) fn list(&self, dir: &str, deep: bool) -> Result<(Vec<Entry>, bool), Failure> {
         let found = self.existing(dir)?;
         if !found.is_dir() {
             return Err(failure(format!("`{dir}` is a file, no directory")));
         }
         let mut entries = Vec::new();
-        let is_cut = self.list_into(&found, deep, 0, &mut entries);
+        let is_cut = self.list_into(&found, deep || self.takes.is_some(), 0, &mut entries);
+        if let Some(takes) = &self.takes {
+            entries.retain(|entry| takes(&entry.path));
+            if !deep {
+                let inside = found.strip_prefix(&self.dir).map(slashed).unwrap_or_default();
+                entries = first_level(entries, &inside);
+            }
+        }
         entries.sort_by(|a, b| a.path.cmp(&b.path));
         Ok((entries, is_cut))
     }
@@ -202,12 +269,11 @@ impl Root {
             }
             let path = entry.path();
             // A link is listed when what it leads to is within the root; links to directories are not looked into.
-            let Some(target) = fs::canonicalize(&path).ok().filter(|target| target.starts_with(&self.0)) else {
+            let Some(target) = fs::canonicalize(&path).ok().filter(|target| target.starts_with(&self.dir)) else {
                 continue;
             };
-            let (Ok(about), Ok(inside)) = (fs::metadata(&target), path.strip_prefix(&self.0)) else { continue };
-            let shown =
-                inside.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/");
+            let (Ok(about), Ok(inside)) = (fs::metadata(&target), path.strip_prefix(&self.dir)) else { continue };
+            let shown = slashed(inside);
             if about.is_file() {
                 out.push(Entry { path: shown, bytes: about.len() });
             } else if about.is_dir() && !deep {
@@ -224,14 +290,26 @@ impl Root {
     }
 }
 
-fn reading(path: &str, why: &io::Error) -> Failure {
-    match why.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            failure(format!("there is no `{path}`; list_files and search_files find what there is"))
+/// Entries of one directory, of files at any depth below it.
+fn first_level(entries: Vec<Entry>, dir: &str) -> Vec<Entry> {
+    let prefix = if dir.is_empty() { String::new() } else { format!("{dir}/") };
+    let mut found: Vec<Entry> = Vec::new();
+    for entry in entries {
+        let rest = entry.path.strip_prefix(&prefix).unwrap_or(&entry.path);
+        let entry = match rest.split_once('/') {
+            Some((name, _)) => Entry { path: format!("{prefix}{name}/"), bytes: 0 },
+            None => entry,
+        };
+        if !found.contains(&entry) {
+            found.push(entry);
         }
-        io::ErrorKind::PermissionDenied => failure(format!("the system does not let `{path}` be read")),
-        _ => failure(format!("`{path}` cannot be read: {}", why.kind())),
     }
+    found
+}
+
+/// A path with `/` on every system.
+fn slashed(path: &Path) -> String {
+    path.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
 }
 
 fn writing(path: &str, why: &io::Error) -> Failure {

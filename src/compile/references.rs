@@ -1,0 +1,140 @@
+//! References, compiled: those that some prompt names, each once for an agent (language.md 10).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use crate::decl::module::Reference as Written;
+use crate::decl::{List, Name};
+use crate::program::WrittenReference;
+use crate::reference::directory::Directory;
+use crate::reference::document::Document;
+use crate::reference::{Material, Mode, Reference};
+use crate::source::Span;
+use crate::world::normal;
+
+use super::agent::AgentCx;
+use super::check;
+use super::load::slashed;
+use super::settings::Layers;
+
+/// The references of an agent while it is compiled.
+#[derive(Debug, Default)]
+pub(crate) struct Referencing {
+    /// Those that were lowered, and those that could not be.
+    pub(crate) table: IndexMap<String, Option<Arc<Reference>>>,
+    /// What of them is compiled from files, for comparing programs.
+    pub(crate) texts: IndexMap<String, Arc<str>>,
+    /// Places of names that were reported.
+    pub(crate) reported: Vec<Span>,
+}
+
+impl Referencing {
+    /// The table of the agent; positions are those of [`AgentCx::reference`].
+    pub(crate) fn into_table(self) -> Vec<Option<Arc<Reference>>> {
+        self.table.into_values().collect()
+    }
+}
+
+impl AgentCx<'_> {
+    /// The references of calls with these settings.
+    pub(crate) fn references_of(&mut self, layers: &Layers<'_>) -> Vec<usize> {
+        let named = layers.find(|settings| settings.references.as_ref());
+        named.map(|list| self.references_named(list)).unwrap_or_default()
+    }
+
+    /// The references of a list, each once.
+    pub(crate) fn references_named(&mut self, list: &List<Name>) -> Vec<usize> {
+        let mut found = Vec::new();
+        for name in list.iter() {
+            if let Some(at) = self.reference(name).filter(|at| !found.contains(at)) {
+                found.push(at);
+            }
+        }
+        found
+    }
+
+    /// The position of a reference by its name; lowered when it is first named.
+    fn reference(&mut self, name: &Name) -> Option<usize> {
+        if !check::references::name(self, name) {
+            return None;
+        }
+        if let Some((at, _, lowered)) = self.referencing.table.get_full(&name.value) {
+            return lowered.is_some().then_some(at);
+        }
+        let heads = self.heads;
+        let decl = heads.visible.references.get(name.value.as_str())?;
+        let lowered = self.lower_reference(decl.name, decl.decl, name.span).map(Arc::new);
+        let is_there = lowered.is_some();
+        let (at, _) = self.referencing.table.insert_full(name.value.clone(), lowered);
+        is_there.then_some(at)
+    }
+
+    fn lower_reference(&mut self, name: &Name, written: &Written, named_at: Span) -> Option<Reference> {
+        let scope = self.base_scope();
+        let mode = written.mode.unwrap_or(Mode::Auto);
+        let mut template = |text: &Option<crate::decl::Template>| match text {
+            Some(text) => self.strings.template(&text.0, &scope, ("", "")).map(Some),
+            None => Some(None),
+        };
+        let (description, notes, text) =
+            (template(&written.description), template(&written.usage_notes), template(&written.text));
+        let material: Arc<dyn Material> = if let Some(text) = text? {
+            Arc::new(Document::written(text))
+        } else if let Some(path) = &written.file {
+            let (path, content) = self.reference_file(name, path)?;
+            Arc::new(Document::file(&path, content))
+        } else if let Some(path) = &written.directory {
+            let inside = normal(Path::new(&path.value))?;
+            let filter = check::references::filter(self, written)?;
+            Arc::new(Directory::new(&name.value, &slashed(inside), filter))
+        } else {
+            let kind = check::references::source(written).unwrap_or("rag");
+            let what = format!("the source `{kind}` of the reference `{}`, which comes in a later version", name.value);
+            self.unsupported(named_at, &what);
+            return None;
+        };
+        let about = written.description.as_ref().map(|text| text.0.value.as_str());
+        Some(Reference::new(&name.value, mode, (description?, about), notes?, written.unfold == Some(true), material))
+    }
+
+    /// What the references were compiled from, for comparing programs.
+    pub(crate) fn references_written(&self) -> std::collections::BTreeMap<String, WrittenReference> {
+        let visible = &self.heads.visible.references;
+        let each = self.referencing.table.keys().filter_map(|name| {
+            let decl = visible.get(name.as_str())?.decl.clone();
+            Some((name.clone(), WrittenReference { decl, text: self.referencing.texts.get(name).cloned() }))
+        });
+        each.collect()
+    }
+
+    /// A file of the project that a reference is, with its text.
+    pub(crate) fn reference_file(&mut self, name: &Name, path: &Name) -> Option<(String, Arc<str>)> {
+        let inside = normal(Path::new(&path.value))?;
+        self.read.push(inside.clone());
+        match self.loaded.world.read(&inside) {
+            Ok(text) => {
+                self.referencing.texts.insert(name.value.clone(), Arc::clone(&text));
+                Some((slashed(&inside), text))
+            }
+            Err(error) => {
+                // That it is not there was reported with what is there.
+                if self.loaded.world.exists(&inside) {
+                    self.report(error.diagnostic(&path.value, path.span).help(help_of(&error)));
+                }
+                None
+            }
+        }
+    }
+}
+
+fn help_of(error: &crate::world::ReadError) -> String {
+    use crate::world::ReadError::{Escapes, Io, NotFound, NotUtf8, TooLarge};
+    match error {
+        NotUtf8 { .. } => "a reference is a text; save the file as UTF-8, or leave it out".to_owned(),
+        TooLarge { .. } => "split the file, and name the directory of its parts as `directory`".to_owned(),
+        Escapes => "paths stay within the project, symbolic links included".to_owned(),
+        Io(_) | NotFound => "name a text file; for a directory write `directory: …`".to_owned(),
+    }
+}

@@ -304,6 +304,7 @@ fn requests(replies: &[Reply]) -> Vec<Request> {
                 name: name.into(),
                 content: if name == "now" { String::new() } else { "sunny".into() },
                 is_error: name == "now",
+                pictures: Vec::new(),
             };
             let results: Vec<Part> = reply.tool_calls().map(result).collect();
             request.messages.push(if results.is_empty() {

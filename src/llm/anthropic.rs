@@ -16,7 +16,7 @@ use super::options::{Options, ToolChoice};
 use super::parse::REPLY_BYTES_MAX;
 use super::provider::{Capabilities, Environment, Llm, ProviderConfig, ProviderKind};
 use super::reply::{Delta, DeltaSink, Finish, Reply, Usage};
-use super::request::{ImageSource, Message, OutputMode, Part, Request, Role, ToolSpec};
+use super::request::{ImageSource, Message, OutputMode, Part, Picture, Request, Role, ToolSpec};
 use super::sse::SseEvent;
 use super::structured::{self, SchemaDialect};
 
@@ -293,8 +293,14 @@ fn block(part: &Part) -> Option<Value> {
             let input = if arguments.is_object() { arguments.clone() } else { json!({}) };
             json!({"type": "tool_use", "id": id, "name": name, "input": input})
         }
-        Part::ToolResult { id, content, is_error, .. } => {
+        Part::ToolResult { id, content, is_error, pictures, .. } => {
             let mut block = json!({"type": "tool_result", "tool_use_id": id, "content": content});
+            if !pictures.is_empty() {
+                let source =
+                    |picture: &Picture| json!({"type": "base64", "media_type": picture.mime, "data": picture.data});
+                let images = pictures.iter().map(|picture| json!({"type": "image", "source": source(picture)}));
+                block["content"] = std::iter::once(json!({"type": "text", "text": content})).chain(images).collect();
+            }
             if *is_error {
                 block["is_error"] = json!(true);
             }

@@ -304,24 +304,28 @@ fn messages(messages: &[Message]) -> Vec<Value> {
     turns.into_iter().map(|(side, blocks)| json!({"role": side, "content": blocks})).collect()
 }
 
+fn image(mime: &str, data: &str) -> Value {
+    let format = mime.rsplit('/').next().unwrap_or_default();
+    let format = if format == "jpg" { "jpeg" } else { format };
+    json!({"image": {"format": format, "source": {"bytes": data}}})
+}
+
 fn block(part: &Part) -> Option<Value> {
     Some(match part {
         Part::Text { text } if text.trim().is_empty() => return None,
         Part::Text { text } => json!({"text": text}),
-        Part::Image { mime, source: ImageSource::Data(data) } => {
-            let format = mime.rsplit('/').next().unwrap_or_default();
-            let format = if format == "jpg" { "jpeg" } else { format };
-            json!({"image": {"format": format, "source": {"bytes": data}}})
-        }
+        Part::Image { mime, source: ImageSource::Data(data) } => image(mime, data),
         Part::Image { .. } => return None,
         Part::ToolCall { id, name, arguments } => {
             let input = if arguments.is_object() { arguments.clone() } else { json!({}) };
             json!({"toolUse": {"toolUseId": id, "name": name, "input": input}})
         }
-        Part::ToolResult { id, content, is_error, .. } => {
+        Part::ToolResult { id, content, is_error, pictures, .. } => {
             // Blank text is refused.
             let text = if content.trim().is_empty() { "(nothing)" } else { content };
-            let mut result = json!({"toolUseId": id, "content": [{"text": text}]});
+            let images = pictures.iter().map(|picture| image(&picture.mime, &picture.data));
+            let content: Value = std::iter::once(json!({"text": text})).chain(images).collect();
+            let mut result = json!({"toolUseId": id, "content": content});
             if *is_error {
                 result["status"] = json!("error");
             }

@@ -19,7 +19,7 @@ use super::openapi;
 use super::options::{Thinking, ToolChoice};
 use super::provider::{Capabilities, Environment, Llm, ProviderConfig, ProviderKind};
 use super::reply::{DeltaSink, Finish, Reply, Usage};
-use super::request::{ImageSource, Message, OutputMode, Part, Request, Role, ToolSpec};
+use super::request::{ImageSource, Message, OutputMode, Part, Picture, Request, Role, ToolSpec};
 use super::structured;
 
 const BASE_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
@@ -111,7 +111,12 @@ impl Llm for Gemini {
         if let Some(system) = system.filter(|system| !system.is_empty()) {
             body.insert("systemInstruction".into(), json!({"parts": [{"text": system}]}));
         }
-        body.insert("contents".into(), json!(contents(&request.messages)));
+        let in_results = generation(&request.model) >= 3;
+        let mut contents = contents(&request.messages, in_results);
+        if in_results && request.model.contains("gemini-") {
+            contents.iter_mut().for_each(sign);
+        }
+        body.insert("contents".into(), json!(contents));
         if !request.tools.is_empty() {
             body.insert("tools".into(), json!([{"functionDeclarations": tools(&request.tools)}]));
             if let Some(choice) = &request.options.tool_choice {
@@ -207,12 +212,14 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-/// Messages in its form: what one side says in a row is one content.
-fn contents(messages: &[Message]) -> Vec<Value> {
+/// Messages in its form: what one side says in a row is one content. Pictures that tools gave stand in their results where
+/// the model takes them there, else after all results.
+fn contents(messages: &[Message], in_results: bool) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in messages {
         let side = if message.role == Role::Assistant { "model" } else { "user" };
-        let parts = parts(&message.parts);
+        let mut parts = parts(&message.parts);
+        place_pictures(&message.parts, &mut parts, in_results);
         match turns.last_mut() {
             Some((last, joined)) if *last == side => joined.extend(parts),
             _ => turns.push((side, parts)),
@@ -220,6 +227,38 @@ fn contents(messages: &[Message]) -> Vec<Value> {
     }
     turns.retain(|(_, parts)| !parts.is_empty());
     turns.into_iter().map(|(side, parts)| json!({"role": side, "parts": parts})).collect()
+}
+
+/// Signs the first call of a turn that has no signature: a call that another model made. Gemini 3 refuses a call without
+/// one, and takes this word from those who hand a conversation over.
+fn sign(content: &mut Value) {
+    let calls = content["parts"].as_array_mut().into_iter().flatten().filter(|part| part.get("functionCall").is_some());
+    let mut calls: Vec<&mut Value> = calls.collect();
+    let signed = calls.iter().any(|call| call.get("thoughtSignature").is_some());
+    if let Some(first) = calls.first_mut().filter(|_| !signed) {
+        first["thoughtSignature"] = json!("skip_thought_signature_validator");
+    }
+}
+
+/// Adds the pictures of results to their parts, or after them.
+fn place_pictures(of: &[Part], parts: &mut Vec<Value>, in_results: bool) {
+    let inline = |picture: &Picture| json!({"inlineData": {"mimeType": picture.mime, "data": picture.data}});
+    let results = of.iter().filter_map(|part| match part {
+        Part::ToolResult { name, pictures, .. } => Some((name, pictures)),
+        _ => None,
+    });
+    let mut after = Vec::new();
+    for (at, (name, pictures)) in results.enumerate().filter(|(_, (_, pictures))| !pictures.is_empty()) {
+        // A message of results has nothing else, so that its parts stand at the same places.
+        match parts.get_mut(at).and_then(|part| part.get_mut("functionResponse")).filter(|_| in_results) {
+            Some(result) => result["parts"] = pictures.iter().map(inline).collect(),
+            None => {
+                after.push(json!({"text": super::openai::pictures_of(name)}));
+                after.extend(pictures.iter().map(inline));
+            }
+        }
+    }
+    parts.append(&mut after);
 }
 
 /// The parts of a message; a signature joins the part after it.
@@ -255,7 +294,7 @@ fn part(part: &Part) -> Option<Value> {
             let args = if arguments.is_object() { arguments.clone() } else { json!({}) };
             with_id(json!({"name": name, "args": args}), id, "functionCall")
         }
-        Part::ToolResult { id, name, content, is_error } => {
+        Part::ToolResult { id, name, content, is_error, .. } => {
             let key = if *is_error { "error" } else { "result" };
             with_id(json!({"name": name, "response": {key: content}}), id, "functionResponse")
         }

@@ -53,7 +53,7 @@ pub use options::{Options, Thinking, ToolChoice};
 pub use provider::{BuildProvider, Capabilities, Environment, Llm, ProviderConfig, ProviderKind, Rate};
 pub use recording::Recorder;
 pub use reply::{Delta, DeltaSink, Finish, NoSink, Reply, Usage};
-pub use request::{ImageSource, Message, OutputMode, OutputSchema, Part, Request, Role, ToolSpec};
+pub use request::{ImageSource, Message, OutputMode, OutputSchema, Part, Picture, Request, Role, ToolSpec};
 pub use retry::{RetryPolicy, call_with_retries};
 pub use script::{Outcome, Rule, Script, ScriptError, Step, When};
 pub use scripted::Scripted;

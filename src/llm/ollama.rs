@@ -176,10 +176,15 @@ fn message(message: &Message) -> Vec<Value> {
     let mut sent: Vec<Value> = Vec::new();
     let mut images: Vec<&str> = Vec::new();
     let mut calls: Vec<Value> = Vec::new();
+    let mut given: Vec<String> = Vec::new();
     for part in &message.parts {
         match part {
-            Part::ToolResult { name, content, .. } => {
+            Part::ToolResult { name, content, pictures, .. } => {
                 sent.push(json!({"role": "tool", "tool_name": name, "content": content}));
+                if !pictures.is_empty() {
+                    given.push(openai::pictures_of(name));
+                    images.extend(pictures.iter().map(|picture| picture.data.as_str()));
+                }
             }
             Part::ToolCall { name, arguments, .. } => {
                 let arguments = if arguments.is_object() { arguments.clone() } else { json!({}) };
@@ -189,7 +194,8 @@ fn message(message: &Message) -> Vec<Value> {
             Part::Image { .. } | Part::Text { .. } | Part::Thinking { .. } => {}
         }
     }
-    let text = message.text();
+    // Only a user's message has pictures that every model's template knows.
+    let text = if given.is_empty() { message.text() } else { given.join("\n") };
     if text.is_empty() && images.is_empty() && calls.is_empty() {
         return sent;
     }

@@ -245,8 +245,13 @@ fn canonical(message: &Message, ids: &mut BTreeMap<String, usize>) -> Value {
         Part::ToolCall { id, name, arguments } => {
             Some(json!({"call": number(id), "name": name, "arguments": arguments}))
         }
-        Part::ToolResult { id, name, content, is_error } => {
-            Some(json!({"result": number(id), "name": name, "content": steady(content), "is_error": is_error}))
+        Part::ToolResult { id, name, content, is_error, pictures } => {
+            let mut result =
+                json!({"result": number(id), "name": name, "content": steady(content), "is_error": is_error});
+            if !pictures.is_empty() {
+                result["pictures"] = json!(pictures);
+            }
+            Some(result)
         }
         Part::Thinking { .. } => None,
     });

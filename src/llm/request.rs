@@ -102,6 +102,19 @@ impl Message {
         Message { role: Role::Tool, parts }
     }
 
+    /// Leaves out the pictures that tools gave, for a model that sees none, and says so.
+    pub fn withhold_pictures(&mut self) {
+        for part in &mut self.parts {
+            let Part::ToolResult { content, pictures, .. } = part else { continue };
+            if !pictures.is_empty() {
+                pictures.clear();
+                content.push_str(
+                    "\n\nYou cannot see pictures, so they are left out. Go by the text, or use another tool.",
+                );
+            }
+        }
+    }
+
     /// The text parts, joined by newlines.
     pub fn text(&self) -> String {
         text_of(&self.parts)
@@ -167,6 +180,9 @@ pub enum Part {
         content: String,
         /// Whether the tool failed.
         is_error: bool,
+        /// What the model sees beside it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pictures: Vec<Picture>,
     },
     /// The model's thinking; sent back unchanged in a tool loop, as some providers demand.
     Thinking {
@@ -183,6 +199,15 @@ impl Part {
     pub fn text(text: impl Into<String>) -> Part {
         Part::Text { text: text.into() }
     }
+}
+
+/// A picture that a tool gave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Picture {
+    /// Its media type: PNG, JPEG, GIF or WebP.
+    pub mime: String,
+    /// The bytes, as base64 text.
+    pub data: String,
 }
 
 /// Where an image's bytes are.

@@ -105,7 +105,17 @@ fn items(message: &Message) -> Vec<Value> {
                 let arguments = arguments.as_str().map_or_else(|| arguments.to_string(), str::to_string);
                 items.push(json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments}));
             }
-            Part::ToolResult { id, content: output, .. } => {
+            Part::ToolResult { id, content: text, pictures, .. } => {
+                let output = match pictures.is_empty() {
+                    true => json!(text),
+                    false => {
+                        let images = pictures.iter().map(|picture| {
+                            let url = format!("data:{};base64,{}", picture.mime, picture.data);
+                            json!({"type": "input_image", "image_url": url, "detail": "auto"})
+                        });
+                        std::iter::once(json!({"type": "input_text", "text": text})).chain(images).collect()
+                    }
+                };
                 items.push(json!({"type": "function_call_output", "call_id": id, "output": output}));
             }
             Part::Thinking { signature, .. } => {

@@ -415,6 +415,7 @@ mod tests {
             name: name.into(),
             content: content.into(),
             is_error: false,
+            pictures: Vec::new(),
         };
         request.messages.push(reply.to_message());
         request.messages.push(Message::tool_results(vec![result("web", "3 results")]));

@@ -65,6 +65,7 @@ pub(crate) fn tool_conversation() -> Request {
         name: name.into(),
         content: content.into(),
         is_error,
+        pictures: Vec::new(),
     };
     let thought = Part::Thinking { text: "hm".into(), signature: Some("sig".into()) };
     let calls = vec![thought, call("c1", "get_forecast", json!({"city": "Bern"})), call("c2", "now", json!({}))];

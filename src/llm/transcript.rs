@@ -99,8 +99,12 @@ pub fn message_text(message: &Message) -> String {
             format!("[image {mime}, {bytes}]")
         }
         Part::ToolCall { name, arguments, .. } => format!("[call {name} {}]", sorted(arguments)),
-        Part::ToolResult { name, content, is_error, .. } => {
-            format!("[{} of {name}]\n{content}", if *is_error { "error" } else { "result" })
+        Part::ToolResult { name, content, is_error, pictures, .. } => {
+            let seen = pictures
+                .iter()
+                .map(|picture| format!("\n[image {}, {} bytes of base64]", picture.mime, picture.data.len()));
+            let seen: String = seen.collect();
+            format!("[{} of {name}]\n{content}{seen}", if *is_error { "error" } else { "result" })
         }
     });
     shown.collect::<Vec<_>>().join("\n")

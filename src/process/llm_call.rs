@@ -92,6 +92,9 @@ pub(super) async fn ask(
         };
         // What was said before another model took over stays said; thoughts are the other model's own.
         let said = request.messages.len();
+        if !llm.capabilities(&request.model).images {
+            talk.added.iter_mut().for_each(Message::withhold_pictures);
+        }
         request.messages.append(&mut talk.added);
         match ask_one(core, &*llm, &mut request, call, choice, accept, at, &mut talk, &guard).await {
             Err(Trouble::Unreachable(failure)) => unreachable = failure,
@@ -322,7 +325,11 @@ async fn ask_one(
         if let Some(tools) = talk.tools.as_mut().filter(|_| reply.tool_calls().next().is_some()) {
             request.messages.push(reply.to_message());
             let turn = tools.answer(&reply).await.map_err(Trouble::Failure)?;
-            request.messages.push(turn.results);
+            let mut results = turn.results;
+            if !llm.capabilities(&request.model).images {
+                results.withhold_pictures();
+            }
+            request.messages.push(results);
             tools.update(&mut request.tools);
             let Some(value) = turn.direct else { continue };
             let place = Place { check: Check::Reply, tool: "", step: at.path.text(), log: at.log };

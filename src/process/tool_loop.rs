@@ -11,12 +11,13 @@ use futures::future::join_all;
 use serde_json::{Map, Value};
 
 use crate::action::{Failure, FailureKind};
-use crate::llm::{Message, Part, Reply, ToolSpec};
+use crate::llm::{Message, Part, Picture, Reply, ToolSpec};
 use crate::prompt::Truth;
 use crate::tool::agentic::{Order, Progress};
 use crate::tool::artifact::Artifacts;
 use crate::tool::envelope;
 use crate::tool::offer::{Offer, Offered, Role, Use};
+use crate::tool::picture;
 use crate::tool::unfold::{Facade, Found, Interaction, NESTING_MAX};
 use crate::value::{TypeId, snake_case};
 
@@ -65,6 +66,14 @@ pub struct Turn {
     pub results: Message,
     /// The result that is the reply.
     pub direct: Option<Value>,
+}
+
+/// What the model is shown of a result.
+#[derive(Default)]
+struct Shown {
+    text: String,
+    is_error: bool,
+    pictures: Vec<Picture>,
 }
 
 /// A piece of the answer to one call.
@@ -162,20 +171,26 @@ impl<'a> ToolLoop<'a> {
             }
         }))
         .await;
-        let (said, direct) = self.take(&jobs, done)?;
+        let (mut said, direct) = self.take(&jobs, done)?;
         self.offer_more()?;
         let results = reply.tool_calls().zip(answers).map(|((id, name, _), pieces)| {
-            let mut is_error = false;
-            let texts = pieces.into_iter().map(|piece| {
-                let (text, wrong) = match piece {
-                    Piece::Said(text, wrong) => (text, wrong),
-                    Piece::Job(at) => said.get(at).cloned().unwrap_or_default(),
+            let (mut is_error, mut pictures, mut texts) = (false, Vec::new(), Vec::new());
+            for piece in pieces {
+                let mut shown = match piece {
+                    Piece::Said(text, is_error) => Shown { text, is_error, pictures: Vec::new() },
+                    Piece::Job(at) => said.get_mut(at).map(std::mem::take).unwrap_or_default(),
                 };
-                is_error |= wrong;
-                text
-            });
-            let content = texts.collect::<Vec<_>>().join("\n\n");
-            Part::ToolResult { id: id.to_owned(), name: name.to_owned(), content, is_error }
+                is_error |= shown.is_error;
+                pictures.append(&mut shown.pictures);
+                texts.push(shown.text);
+            }
+            Part::ToolResult {
+                id: id.to_owned(),
+                name: name.to_owned(),
+                content: texts.join("\n\n"),
+                is_error,
+                pictures,
+            }
         });
         Ok(Turn { results: Message::tool_results(results.collect()), direct })
     }
@@ -345,12 +360,11 @@ impl<'a> ToolLoop<'a> {
     }
 
     /// What the model reads of each job, and the result that is the reply.
-    #[allow(clippy::type_complexity, reason = "texts with whether they tell of an error, and the one direct result")]
     fn take(
         &mut self,
         jobs: &[Job],
         done: Vec<Result<Value, Failure>>,
-    ) -> Result<(Vec<(String, bool)>, Option<Value>), Failure> {
+    ) -> Result<(Vec<Shown>, Option<Value>), Failure> {
         let (mut said, mut direct, mut plans_again) = (Vec::new(), None, None);
         for (job, result) in jobs.iter().zip(&done) {
             if let (Task::Perform(..), Err(failure)) = (&job.what, result)
@@ -363,7 +377,7 @@ impl<'a> ToolLoop<'a> {
         for (job, result) in jobs.iter().zip(done) {
             let Task::Perform(offered, arguments) = &job.what else {
                 // It was said already; only its place counts.
-                said.push((String::new(), false));
+                said.push(Shown::default());
                 continue;
             };
             let name = offered.name();
@@ -379,7 +393,9 @@ impl<'a> ToolLoop<'a> {
                     }
                 }
                 Err(failure) if ends(failure.kind) => return Err(failure),
-                Err(failure) => said.push((failed(offered, &failure), true)),
+                Err(failure) => {
+                    said.push(Shown { text: failed(offered, &failure), is_error: true, pictures: Vec::new() });
+                }
             }
         }
         match plans_again {
@@ -388,16 +404,19 @@ impl<'a> ToolLoop<'a> {
         }
     }
 
-    /// What the model reads of a result; a long one is kept.
-    fn shown(&mut self, offered: &Offered, value: &Value) -> Result<(String, bool), Failure> {
+    /// What the model reads and sees of a result; a long text is kept.
+    fn shown(&mut self, offered: &Offered, value: &Value) -> Result<Shown, Failure> {
+        let taken = picture::take(value);
+        let (value, pictures) = taken.as_ref().map_or((value, &[][..]), |(value, pictures)| (value, &pictures[..]));
         let (text, is_error) = shown(offered, value);
         let over = u64::try_from(bytes_of(value)).is_ok_and(|bytes| bytes > offered.tool.spool_over);
+        let pictures = pictures.to_vec();
         if is_error || !over {
-            return Ok((text, is_error));
+            return Ok(Shown { text, is_error, pictures });
         }
         let (text, tools) = self.artifacts.keep(offered, value, &self.cx.scope.agent.types);
         self.interaction.add(tools).map_err(collision)?;
-        Ok((text, false))
+        Ok(Shown { text, is_error: false, pictures })
     }
 
     /// Offers what has become possible: the tools of objects that came, and those that required them.

@@ -11,6 +11,7 @@ pub mod group;
 pub mod handoff;
 pub mod mcp;
 pub mod offer;
+pub mod picture;
 pub mod unfold;
 
 use std::sync::Arc;

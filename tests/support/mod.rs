@@ -4,6 +4,7 @@ pub(crate) mod literate;
 pub(crate) mod mcp_server;
 pub(crate) mod mock_llm;
 pub(crate) mod project;
+pub(crate) mod wires;
 
 use std::path::{Path, PathBuf};
 

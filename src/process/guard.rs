@@ -18,7 +18,7 @@ use crate::action::{Failure, FailureKind};
 use crate::llm::{Message, OutputSchema, Part, Reply, Request, Role, structured};
 use crate::program::Agent;
 use crate::program::guardrail::{Decider, Guardrail, GuardrailAction, GuardrailCheck as Check};
-use crate::prompt::{MapVars, Over, Truth, from_json};
+use crate::prompt::{MapVars, Over, RenderError, Truth, from_json};
 use crate::tool::envelope;
 
 use super::context::CallLog;
@@ -274,8 +274,9 @@ impl<'a> Guard<'a> {
             Some(Decider::Expr(expr)) => {
                 let vars = self.vars(subject, place, subject.text());
                 let (truth, error) = self.scope.agent.templates.truth_explained(*expr, &vars);
+                // What it was decided on is what may not be told: the error goes on without its values.
                 let unknown = error.map_or("its expr is not known to hold".to_owned(), |error| {
-                    format!("its expr cannot be decided: {error}")
+                    format!("its expr cannot be decided: {}", RenderError { values: Box::default(), ..error })
                 });
                 match truth {
                     Truth::True => Ok(None),

@@ -25,6 +25,7 @@ const RUNS: &[Run] = &[
     run("trip", "trip-planner.yaml", "trip-planner", &["Three days in Lisbon in May, with my parents"]),
     run("ticket_down", "ticket-triage.yaml", "ticket-triage", &["Production is down, nobody can log in!"]),
     run("ticket_question", "ticket-triage.yaml", "ticket-triage", &["Where do I change my name?"]),
+    run("meal", "meal-preparation.yaml", "meal-preparation", &["Dinner for four on Friday. Mira must not eat nuts."]),
     run("story_waits", "write-and-review.yaml", "write-and-review", &["An otter who is afraid of water"]),
     run("letter_known", "stuck-helper.yaml", "stuck-helper", &["--input", r#"Letter={"to": "Charles Babbage"}"#]),
     run("letter_unknown", "stuck-helper.yaml", "stuck-helper", &["--input", r#"Letter={"to": "Ada Byron"}"#]),

@@ -5,6 +5,8 @@ use crate::engine::{
     StepDocument,
 };
 
+use crate::process::supervisor::Callable;
+
 use super::args::{Global, PlanArgs};
 use super::choose::{Words, load_or_choose};
 use super::loaded::{Clock, Outcome, options};
@@ -44,8 +46,18 @@ pub(super) fn plan(args: &PlanArgs, global: &Global, out: &Out) -> Result<Exit, 
 }
 
 fn show(document: &PlanDocument, out: &Out) {
+    if let Some(callable) = &document.callable {
+        show_callable(&document.agent, callable, out);
+        if document.reachable {
+            out.line(out.paint(BOLD, "a way it may take"));
+        }
+    }
     show_heading(document, out);
     show_steps(&document.steps, out);
+    if !document.given.is_empty() {
+        let types = crate::decl::read::listed(&document.given);
+        out.line(format!("     {}", out.paint(YELLOW, format!("given by the supervisor: {types}"))));
+    }
     if document.reachable && !document.goal_assumes.is_empty() {
         let assumed = format!("the goal assumes {}", document.goal_assumes.join(", "));
         out.line(format!("     {}", out.paint(YELLOW, assumed)));
@@ -64,6 +76,19 @@ fn show(document: &PlanDocument, out: &Out) {
     }
     if alternatives.is_empty() && document.reachable {
         out.line("there is no other plan");
+    }
+}
+
+/// What a supervisor can call at the start.
+fn show_callable(agent: &str, callable: &[Callable], out: &Out) {
+    out.line(format!("{}: a supervisor decides", out.paint(BOLD, agent)));
+    for one in callable {
+        let state = match (one.needs.is_empty(), one.asks.is_empty()) {
+            (false, _) => out.paint(DIM, format!("needs {}", one.needs.join(", "))),
+            (true, false) => out.paint(DIM, format!("asks for {}", one.asks.join(", "))),
+            (true, true) => out.paint(GREEN, "ready"),
+        };
+        out.line(format!("  {}  {state}", one.action));
     }
 }
 

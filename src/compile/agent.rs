@@ -619,6 +619,7 @@ impl<'a> AgentCx<'a> {
                     let written = self.written();
                     let rules = self.rules();
                     let default_models = self.default_models();
+                    let supervisor = Arc::new(self.supervisor());
                     let chat = super::chat::lower(&mut self, &goals.goals);
                     let templates = self.templates();
                     let embedding = self.embedding();
@@ -650,6 +651,7 @@ impl<'a> AgentCx<'a> {
                         guardrails: std::mem::take(guardrails),
                         references,
                         planner: heads.own.planner.as_ref().map_or(PlannerKind::Goap, |planner| planner.r#type),
+                        supervisor,
                         limits: Limits::default(),
                         concurrency: heads.own.concurrency.map_or(1, |count| count.get()),
                         keep,

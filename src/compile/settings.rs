@@ -66,6 +66,27 @@ impl AgentCx<'_> {
         settings
     }
 
+    /// How a supervisor is asked: its own model, else that of `defaults`; the guardrails of all calls hold.
+    pub(crate) fn supervisor(&mut self) -> CallSettings {
+        let layers = self.default_layers();
+        let planner = self.heads.own.planner.as_ref();
+        let choice = planner.and_then(|planner| planner.llm.as_ref());
+        let models = match choice.or_else(|| layers.find(|settings| settings.llm.as_ref())) {
+            Some(choice) => self.models(choice, 0),
+            None => self.default_models(),
+        };
+        let guardrails = self.guardrails_of(&layers);
+        let instructs = guardrails.iter().filter_map(|at| self.guardrails.get(*at)?.instruct).collect();
+        let max_turns = planner.and_then(|planner| planner.max_turns.as_ref());
+        CallSettings {
+            models,
+            max_turns: max_turns.map_or(TURNS, |turns| turns.get()),
+            guardrail_text: instructs,
+            guardrails,
+            ..CallSettings::default()
+        }
+    }
+
     /// The model of calls that do not say otherwise: the nearest `models.default`.
     pub(crate) fn default_models(&mut self) -> Vec<ModelChoice> {
         let modules = self.heads.visible.modules.iter();

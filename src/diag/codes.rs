@@ -35,6 +35,7 @@ codes! {
     "bad-indentation": "a line begins in a column that does not fit",
     "bad-name": "a name of the wrong form",
     "bad-pattern": "something that is not a regular expression",
+    "bad-planner": "a supervisor without a model, or a model for a planner that asks none",
     "bad-schema": "something that is not a JSON Schema",
     "bad-script": "a script that cannot be played",
     "bad-skill": "a skill whose `SKILL.md` is not as the format wants it",

@@ -211,9 +211,6 @@ impl Engine {
         if !unsupported.is_empty() {
             return Err(StartError::Unsupported(unsupported));
         }
-        if options.planner == Some(PlannerKind::Supervisor) {
-            return Err(StartError::Unsupported(vec!["not supported yet: `planner: supervisor`".to_owned()]));
-        }
         let given = inputs::given(&agent, inputs, self.inner().world.as_ref())?;
         inputs::refuse_missing(&agent, &given)?;
         let given = match &options.context {

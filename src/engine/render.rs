@@ -1,13 +1,17 @@
 //! `render`: the exact request that an action's first LLM call would send (cli.md 3).
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::action::context::PromptCall;
 use crate::llm::{Message, Part, Request, Role};
 use crate::process::references::refer;
 use crate::process::run::Given;
 use crate::process::tool_loop::ToolLoop;
-use crate::process::{ActionContext, llm_call};
+use crate::process::{ActionContext, Core, Scope, llm_call, supervisor};
+use crate::program::{Agent, PlannerKind};
 use crate::reference::Reach;
 use crate::value::Shape;
 
@@ -72,6 +76,10 @@ impl Engine {
         run: RunOptions,
     ) -> Result<Request, StartError> {
         let agent = self.agent(Some(agent))?;
+        let is_supervised = run.planner.unwrap_or(agent.planner) == PlannerKind::Supervisor;
+        if action == supervisor::NAME && is_supervised && agent.actions.iter().all(|own| own.name != action) {
+            return self.supervisor_request(&agent, given, sample, run);
+        }
         let Some(declared) = agent.actions.iter().find(|declared| declared.name == action) else {
             let names = agent.actions.iter().map(|action| action.name.as_str());
             let help = crate::diag::suggest::near_or_all(action, names, "its actions");
@@ -108,12 +116,6 @@ impl Engine {
             let kind = declared.body.kind();
             return Err(StartError::BadOption(format!("the action `{action}` asks no model; its body is `{kind}`")));
         };
-        // Nothing is sent, so an agent without a model can be rendered too.
-        let choice = call
-            .settings
-            .models
-            .first()
-            .filter(|choice| choice.auto.is_some() || !llm_call::model_of(core, choice).is_empty());
         // Nothing is fetched either: of what is outside, what is kept of it is shown.
         let referred = refer(&cx, &call.settings, Reach::Kept).await.map_err(wrong)?;
         let tools = match referred.offer {
@@ -121,15 +123,46 @@ impl Engine {
             None => Vec::new(),
         };
         let around = llm_call::Around { notes: referred.notes, is_foreign: referred.is_foreign, tools };
-        let request = match choice {
-            // What `auto` would choose, where there is something to choose from.
-            Some(choice) if choice.auto.is_some() => llm_call::request(core, &scope, &call, choice, &around)
-                .map(|(_, request)| request)
-                .or_else(|_| llm_call::draft(core, &scope, &call, None, &around)),
-            Some(choice) => llm_call::request(core, &scope, &call, choice, &around).map(|(_, request)| request),
-            None => llm_call::draft(core, &scope, &call, None, &around),
-        };
-        request.map_err(wrong)
+        first_request(core, &scope, &call, &around).map_err(wrong)
+    }
+
+    /// The first request of a supervisor.
+    fn supervisor_request(
+        &self,
+        agent: &Arc<Agent>,
+        given: Vec<Input>,
+        sample: bool,
+        run: RunOptions,
+    ) -> Result<Request, StartError> {
+        let mut objects = inputs::given(agent, given, self.inner().world.as_ref())?;
+        match sample {
+            true => add_samples(agent, &agent.inputs, &mut objects)?,
+            false => inputs::refuse_missing(agent, &objects)?,
+        }
+        let mut process = self.process(agent, objects, run)?;
+        process.hear_given();
+        let wrong = |failure: crate::action::Failure| StartError::BadOption(failure.message);
+        let (call, tools) = process.supervisor_request().map_err(wrong)?;
+        let around = llm_call::Around { tools, ..llm_call::Around::default() };
+        first_request(process.core(), &process.scope(), &call, &around).map_err(wrong)
+    }
+}
+
+/// The request of a call to the first of its models. Nothing is sent, so one without a model can be rendered too.
+fn first_request(
+    core: &Core,
+    scope: &Scope,
+    call: &PromptCall,
+    around: &llm_call::Around,
+) -> Result<Request, crate::action::Failure> {
+    let choice = call.settings.models.first();
+    match choice.filter(|choice| choice.auto.is_some() || !llm_call::model_of(core, choice).is_empty()) {
+        // What `auto` would choose, where there is something to choose from.
+        Some(choice) if choice.auto.is_some() => llm_call::request(core, scope, call, choice, around)
+            .map(|(_, request)| request)
+            .or_else(|_| llm_call::draft(core, scope, call, None, around)),
+        Some(choice) => llm_call::request(core, scope, call, choice, around).map(|(_, request)| request),
+        None => llm_call::draft(core, scope, call, None, around),
     }
 }
 

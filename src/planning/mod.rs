@@ -26,5 +26,5 @@ pub use plan::{Limit, Outcome, Plan, Proof, Reached, Step, Supplier, Support};
 pub use problem::{CostError, Limits, Problem};
 pub use search::{continue_plan, plan, plan_goal};
 pub use state::{State, Truth};
-pub use utility::{Candidate, applicable_now, candidates, goal_reached, utility_step};
+pub use utility::{Candidate, applicable_now, brings_news, candidates, goal_reached, utility_step};
 pub use validate::{Invalid, validate, validate_in};

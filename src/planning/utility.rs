@@ -15,6 +15,11 @@ pub fn applicable_now(problem: &Problem, action: usize) -> bool {
         && makes_progress(problem, action, &problem.start)
 }
 
+/// Returns whether an action would make some fact true that is not, or has no need to.
+pub fn brings_news(problem: &Problem, action: usize) -> bool {
+    problem.domain.operators.get(action).is_some() && makes_progress(problem, action, &problem.start)
+}
+
 /// Returns the action with the highest `value - cost` among those that can run now; ties go to the one declared first.
 /// `None` when nothing is left to run.
 pub fn utility_step(problem: &Problem) -> Option<usize> {

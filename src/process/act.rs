@@ -41,6 +41,8 @@ pub(super) struct Performed {
 pub(super) struct Flight {
     /// Its index.
     pub(super) action: usize,
+    /// What its inputs are bound to, where that was settled before it began.
+    pub(super) bound: Option<Vec<Bound>>,
     /// Which start of the action in this process it is, from 1.
     pub(super) start: u32,
     /// When it was started; its templates see this as `now()`, each time it is performed.
@@ -68,7 +70,7 @@ pub(super) async fn perform(core: Arc<Core>, scope: Scope, flight: Flight) -> Pe
     let action = &agent.actions[index];
     let (started_at, started) = (flight.started_at.to_string(), Instant::now());
     let log: Arc<Mutex<CallLog>> = Arc::default();
-    let bound = scope.board.bind(&action.inputs);
+    let bound = flight.bound.clone().or_else(|| scope.board.bind(&action.inputs));
     let missing = bound.is_none();
     let bound = bound.unwrap_or_default();
     let mut scope = scope.for_action(action).with_inputs(&action.inputs, &bound);
@@ -90,10 +92,10 @@ pub(super) async fn perform(core: Arc<Core>, scope: Scope, flight: Flight) -> Pe
 
 /// Tells that an action starts. What starts side by side is told before any of it is performed, so that it stands in the
 /// journal together.
-pub(super) fn tell_start(core: &Core, scope: &Scope, action: usize) {
+pub(super) fn tell_start(core: &Core, scope: &Scope, action: usize, bound: Option<&[Bound]>) {
     core.emit(|| {
         let action = &core.agent.actions[action];
-        let bound = scope.board.bind(&action.inputs).unwrap_or_default();
+        let bound = bound.map(<[Bound]>::to_vec).or_else(|| scope.board.bind(&action.inputs)).unwrap_or_default();
         What::ActionStarted { action: action.name.clone(), inputs: named_types(scope, action, &bound) }
     });
 }

@@ -161,6 +161,13 @@ impl Blackboard {
     /// Matches inputs with objects (language.md 4): the newest of the type or a subtype, distinct ones for several
     /// inputs; inputs looked up by name choose first, then the most specific type. `None` when a required one is missing.
     pub fn bind(&self, inputs: &[Input]) -> Option<Vec<Bound>> {
+        let bound = self.bind_each(inputs);
+        let is_missing = |(input, bound): (&Input, &Bound)| *bound == Bound::Absent && !input.optional;
+        (!inputs.iter().zip(&bound).any(is_missing)).then_some(bound)
+    }
+
+    /// The same, where each input that has no object is `Absent`.
+    pub fn bind_each(&self, inputs: &[Input]) -> Vec<Bound> {
         let mut order: Vec<usize> = (0..inputs.len()).collect();
         let rank = |at: &usize| {
             let input = &inputs[*at];
@@ -175,12 +182,9 @@ impl Blackboard {
             if let Bound::One(object) = found {
                 taken.push(object);
             }
-            if found == Bound::Absent && !input.optional {
-                return None;
-            }
             bound[at] = found;
         }
-        Some(bound)
+        bound
     }
 
     fn all_of(&self, input: &Input) -> Bound {

@@ -243,6 +243,7 @@ impl Process {
         self.expected.clear();
         self.in_force = None;
         self.rest.clear();
+        self.supervision = None;
     }
 
     /// A message that goes on the blackboard joins the conversation first, so that it stays the newest object.

@@ -22,6 +22,10 @@ pub(super) enum Decision {
     Act(Vec<usize>, Option<Plan>),
     /// This condition is asked first, because the first step hangs on it.
     Ask(usize),
+    /// A model decides what is done.
+    Supervise,
+    /// It was done already in finding out.
+    Nothing,
     /// Nothing is left to do, and nothing is missing.
     Done,
     /// There is no way.
@@ -117,7 +121,7 @@ impl Process {
                 Decision::Stuck(_) => self.by_utility(&problem, seen),
                 decision => decision,
             },
-            PlannerKind::Supervisor => Decision::Wrong("not supported yet: `planner: supervisor`".to_owned()),
+            PlannerKind::Supervisor => Decision::Supervise,
         }
     }
 
@@ -239,7 +243,7 @@ impl Process {
     }
 
     /// Why no goal can be reached, leaf first.
-    fn why_unreachable(&self, problem: &Problem<'_>) -> String {
+    pub(super) fn why_unreachable(&self, problem: &Problem<'_>) -> String {
         let goals = problem.goals();
         if goals.is_empty() {
             return "there is no goal to plan for".to_owned();

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::action::{Failure, FailureKind};
+use crate::llm::Message;
 
 use super::blackboard::Bound;
 use super::context::CallLog;
@@ -81,6 +82,17 @@ pub enum Record {
         holds: Option<bool>,
         /// Where planning stood.
         round: Round,
+    },
+    /// A supervisor has said something, or was told something.
+    Supervised {
+        /// What joins the conversation.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        said: Vec<Message>,
+        /// Objects that it gave as arguments.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        given: Vec<super::supervisor::GivenRecord>,
+        /// Where it stands.
+        stand: Box<super::supervisor::Stand>,
     },
     /// A chat has said its greeting.
     Greeted {
@@ -175,6 +187,9 @@ pub struct StartedFlight {
     pub start: u32,
     /// When.
     pub at: jiff::Timestamp,
+    /// What its inputs are bound to, where that was settled before it began.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bound: Option<Vec<BoundRecord>>,
 }
 
 /// Where planning stood when something was done: numbers are those of the agent's own tables, and hold as long as the

@@ -102,11 +102,68 @@ pub(super) async fn ask(
             Ok(value) => return Ok(value),
         }
         talk.added = request.messages.split_off(said);
-        for message in &mut talk.added {
-            message.parts.retain(|part| !matches!(part, Part::Thinking { .. }));
-        }
+        drop_thoughts(&mut talk.added);
     }
     Err(unreachable)
+}
+
+/// One reply in a conversation that the caller carries on: the models are tried in order. Gives with it whether another
+/// model than the first has answered, whose thoughts are no one else's.
+///
+/// # Errors
+/// When no model can be asked, the reply is no whole one, or a guardrail does not let it pass.
+pub(super) async fn one_reply(
+    core: &Core,
+    scope: &Scope,
+    call: &PromptCall,
+    tools: &[ToolSpec],
+    turn: u32,
+    at: At<'_>,
+) -> Result<(Reply, bool), Failure> {
+    let guard = Guard::new(core, scope, &call.settings.guardrails, &call.name);
+    let passed = guard.prompt(call, at).await?;
+    let call = passed.as_ref().unwrap_or(call);
+    let around = Around { tools: tools.to_vec(), ..Around::default() };
+    let mut unreachable = no_model();
+    let models = &call.settings.models;
+    for (number, choice) in models.iter().enumerate() {
+        let is_last = number + 1 == models.len();
+        if !is_last && core.host.cooldowns().is_cooling(&model_of(core, choice)) {
+            continue;
+        }
+        let (llm, mut request) = match request(core, scope, call, choice, &around) {
+            Err(failure) if failure.kind == FailureKind::Llm => {
+                unreachable = failure;
+                continue;
+            }
+            asked => asked?,
+        };
+        if number > 0 {
+            drop_thoughts(&mut request.messages);
+        }
+        core.ledger.check(Next::LlmCall)?;
+        request.turn = turn as usize;
+        let asked = Asked { llm: &*llm, request: &request, choice, guard: &guard, private: call.settings.private };
+        let reply = match exchange(core, asked, at).await {
+            Err(Trouble::Unreachable(failure)) => {
+                unreachable = failure;
+                continue;
+            }
+            Err(Trouble::Failure(failure)) => return Err(failure),
+            Ok(reply) => reply,
+        };
+        refuse_bad_end(&reply, &request)?;
+        guard.agree(&request, &reply, at).await?;
+        return Ok((reply, number > 0));
+    }
+    Err(unreachable)
+}
+
+/// Takes a model's thoughts out of what another one is to read.
+pub(super) fn drop_thoughts(messages: &mut [Message]) {
+    for message in messages {
+        message.parts.retain(|part| !matches!(part, Part::Thinking { .. }));
+    }
 }
 
 /// One conversation, whichever model carries it on.

@@ -36,6 +36,8 @@ pub mod tool_loop;
 mod tool_offer;
 mod states;
 mod stuck;
+pub mod supervisor;
+mod supervisor_tools;
 mod told;
 mod view;
 mod wait;

@@ -20,6 +20,7 @@ impl Process {
         let Performed { action: index, bound, result, recovered_from, attempts, started_at, ms, log } = performed;
         let agent = self.core().agent.clone();
         let action = &agent.actions[index];
+        let called = self.before_answer(index);
         for (type_id, value) in log.published {
             self.add(type_id, None, value);
         }
@@ -39,6 +40,9 @@ impl Process {
                 (Ending::Failed, Some(message))
             }
         };
+        if let Some(before) = called {
+            self.answer_call(index, &before, ending, message.as_deref());
+        }
         self.core().emit(|| What::ActionFinished {
             action: action.name.clone(),
             status: ending.word().to_owned(),

@@ -100,7 +100,9 @@ impl Process {
                 for flight in flights {
                     let action = self.action_named(&flight.action)?;
                     self.starts[action] = flight.start;
-                    self.in_flight.push(Flight { action, start: flight.start, started_at: flight.at, again: true });
+                    let bound = flight.bound.map(|bound| bound.into_iter().map(Bound::from).collect());
+                    let (start, started_at) = (flight.start, flight.at);
+                    self.in_flight.push(Flight { action, bound, start, started_at, again: true });
                 }
                 self.set_status(Status::Running);
             }
@@ -113,7 +115,9 @@ impl Process {
             Record::Child { path, process } => self.core().steps.start_child(&path, &process),
             Record::Performed(performed) => {
                 let performed = self.performed(performed)?;
-                self.in_flight.retain(|flight| flight.action != performed.action);
+                if let Some(at) = self.in_flight.iter().position(|flight| flight.action == performed.action) {
+                    self.in_flight.remove(at);
+                }
                 if self.in_flight.is_empty() {
                     self.core().steps.clear();
                 }
@@ -130,6 +134,11 @@ impl Process {
                     None => Truth::Unknown,
                 };
                 self.mark_answer(at, (bound.into_iter().map(Bound::from).collect(), truth));
+            }
+            Record::Supervised { said, given, stand } => {
+                let given = given.into_iter().map(|one| Ok((given_of(self.core(), &one.object)?, one.is_hidden)));
+                let given = given.collect::<Result<Vec<_>, _>>()?;
+                self.supervised(said, given, *stand);
             }
             Record::Greeted { content } => self.greeted(content),
             Record::Heard { message } => self.heard(message),
@@ -212,6 +221,7 @@ impl Process {
             action: self.core().agent.actions[flight.action].name.clone(),
             start: flight.start,
             at: flight.started_at,
+            bound: flight.bound.as_ref().map(|bound| bound.iter().map(BoundRecord::from).collect()),
         };
         self.core().put(|| Record::Started {
             flights: self.in_flight.iter().filter(|flight| !flight.again).map(flight).collect(),

@@ -24,6 +24,7 @@ use super::journal::{Created, ObjectRecord, RECORD_VERSION, Record};
 use super::ledger::Next;
 use super::scope::{Marks, Scope};
 use super::steps::{Path, Pending};
+use super::supervisor::Supervision;
 
 /// An object that a process starts from, validated.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,6 +110,8 @@ pub struct Process {
     pub(super) asked: Vec<u32>,
     /// What the process waits for.
     pub(super) pending: Option<Pending>,
+    /// What the supervisor has said and been told, under the planner of this name.
+    pub(super) supervision: Option<Supervision>,
     /// What the process starts from and has yet to pass the guardrails.
     pub(super) arriving: Vec<Given>,
     /// Where the chat is, for an agent that is one.
@@ -163,6 +166,7 @@ impl Process {
             starts: vec![0; actions],
             asked: vec![0; agent.conditions.len()],
             pending: None,
+            supervision: None,
             arriving,
             talk,
             goal: None,
@@ -309,7 +313,12 @@ impl Process {
         if let Some((status, failure)) = self.ended_from_outside() {
             return self.finish(status, Some((None, failure)));
         }
-        match self.decide(&seen) {
+        let decision = match self.decide(&seen) {
+            Decision::Supervise => self.supervise(&seen).await,
+            decision => decision,
+        };
+        match decision {
+            Decision::Supervise | Decision::Nothing => {}
             Decision::Act(operators, plan) => self.act(seen, operators, plan).await,
             Decision::Ask(condition) => self.ask(seen.scope, condition).await,
             Decision::Done if self.message_done(None) => {}
@@ -349,7 +358,7 @@ impl Process {
         let actions: Vec<usize> =
             operators.iter().filter_map(|operator| self.core.agent.operators.get(*operator).copied()).collect();
         for action in actions {
-            self.start_action(action, &scope);
+            self.start_action(action, &scope, None);
         }
         let plan = (self.plans.len() > plans_before).then(|| self.plans.last().cloned()).flatten();
         self.put_started(plan);
@@ -357,12 +366,12 @@ impl Process {
     }
 
     /// Counts the start of an action; it is in flight from then on.
-    pub(super) fn start_action(&mut self, action: usize, scope: &Scope) {
-        tell_start(&self.core, scope, action);
+    pub(super) fn start_action(&mut self, action: usize, scope: &Scope, bound: Option<Vec<Bound>>) {
+        tell_start(&self.core, scope, action, bound.as_deref());
         self.core.ledger.charge_action();
         self.starts[action] += 1;
         let started_at = self.core.host.world().now();
-        self.in_flight.push(Flight { action, start: self.starts[action], started_at, again: false });
+        self.in_flight.push(Flight { action, bound, start: self.starts[action], started_at, again: false });
     }
 
     /// Performs what is in flight side by side. It is recorded in its order once all of it has ended; when a person has
@@ -422,7 +431,7 @@ impl Process {
     }
 
     /// Asks a model about a condition and marks its answer.
-    async fn ask(&mut self, scope: Scope, condition: usize) {
+    pub(super) async fn ask(&mut self, scope: Scope, condition: usize) {
         let named = self.core.agent.conditions.get(condition).map(|of| of.name.as_str()).unwrap_or_default();
         let number = self.asked.get(condition).map_or(1, |asked| asked + 1);
         let path = Path::new(format!("condition:{named}#{number}"));

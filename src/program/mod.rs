@@ -208,6 +208,8 @@ pub struct Agent {
     pub references: Vec<Option<Arc<Reference>>>,
     /// Which planner runs it.
     pub planner: PlannerKind,
+    /// How a supervisor is asked, and for how many turns at most.
+    pub supervisor: Arc<CallSettings>,
     /// What a process may use up.
     pub limits: Limits,
     /// Independent steps that run at one time.

@@ -47,6 +47,23 @@ impl Agent {
         with
     }
 
+    /// Required inputs of actions that no action outputs and a run need not start from: under a supervisor the model may
+    /// give such objects.
+    pub fn asked_for(&self) -> Vec<Input> {
+        let is_made = |of: TypeId| {
+            let outputs = self.actions.iter().flat_map(|action| action.output.types());
+            outputs.copied().any(|made| self.types.is_subtype(made, of) || self.types.is_subtype(of, made))
+        };
+        let inputs = self.actions.iter().flat_map(|action| &action.inputs);
+        let mut asked: Vec<Input> = Vec::new();
+        for input in inputs.filter(|input| !input.optional && !is_made(input.type_id)) {
+            if asked.iter().all(|known| known.type_id != input.type_id || known.name != input.name) {
+                asked.push(input.clone());
+            }
+        }
+        asked
+    }
+
     /// The types that are missing at the problem's start for these facts to be had: types that some action takes and none
     /// outputs, as few as will do. `None` when no input would help.
     pub fn inputs_wanted(&self, problem: &Problem<'_>, wanted: &[(FactId, bool)]) -> Option<Vec<TypeId>> {

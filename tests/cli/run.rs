@@ -245,10 +245,13 @@ fn a_goal_or_a_type_is_chosen() {
 
 #[test]
 fn what_is_not_there_yet_is_refused_with_its_place() {
-    let text = super::ECHO.replace("inputs: UserInput\nconfig", "inputs: UserInput\nplanner: supervisor\nconfig");
+    let text = super::ECHO.replace(
+        "inputs: UserInput\nconfig",
+        "inputs: UserInput\nreferences: {guide: {rag: {documents: docs/*.md}}}\ndefaults: {references: guide}\nconfig",
+    );
     let project = project().file("workflows/person.yaml", text);
     let output = project.run(&["run", "workflows/person.yaml", "x"]).exits(2);
-    assert!(output.stderr.contains("not supported yet") && output.stderr.contains("person.yaml:4"), "{output}");
+    assert!(output.stderr.contains("not supported yet") && output.stderr.contains("person.yaml:5"), "{output}");
 }
 
 #[test]
@@ -346,9 +349,9 @@ fn what_a_sub_agent_cannot_do_yet_is_refused_before_anything_runs() {
     let types = "inputs: UserInput\ntypes: {Story: string}\ngoals: {told: Story}\n";
     let outer = format!("agent: outer\n{types}actions:\n  tell: {{inputs: UserInput, output: Story, agent: inner}}\n");
     let inner = format!(
-        "agent: inner\nplanner: supervisor\n{types}actions:\n  tell: {{inputs: UserInput, output: Story, set: x}}\n"
+        "agent: inner\nreferences: {{guide: {{rag: {{documents: docs/*.md}}}}}}\n{types}actions:\n  tell: {{inputs: UserInput, output: Story, references: guide, prompt: x}}\n"
     );
     let project = project().file("workflows/outer.yaml", outer).file("workflows/inner.yaml", inner);
     let output = project.run(&["run", "workflows/outer.yaml", "x"]).exits(2);
-    assert!(output.stderr.contains("not supported yet: `planner: supervisor` (workflows/inner.yaml:2:"), "{output}");
+    assert!(output.stderr.contains("not supported yet: the source `rag` of the reference `guide`, which comes in a later version (workflows/inner.yaml:7:"), "{output}");
 }

@@ -4,7 +4,7 @@ use crate::decl::read::listed;
 use crate::diag::{Diagnostic, suggest};
 use crate::planning::explain::{Missing, Reach};
 use crate::planning::{FactId, Problem};
-use crate::program::{Agent, ConditionKind, Fact};
+use crate::program::{Agent, ConditionKind, Fact, PlannerKind};
 
 use super::super::agent::AgentCx;
 
@@ -14,7 +14,11 @@ const SENTENCES_MAX: usize = 4;
 /// Warns of goals and actions that no run can come to, and of conditions that stay as they are.
 pub(crate) fn check(cx: &mut AgentCx<'_>, agent: &Agent) {
     flags(cx, agent);
-    let problem = Problem::new(&agent.domain, agent.assumed_start(&agent.inputs));
+    let mut inputs = agent.inputs.clone();
+    if agent.planner == PlannerKind::Supervisor {
+        inputs.extend(agent.asked_for());
+    }
+    let problem = Problem::new(&agent.domain, agent.assumed_start(&inputs));
     let reach = Reach::new(&problem);
     actions(cx, agent, &problem, &reach);
     goals(cx, agent, &problem, &reach);

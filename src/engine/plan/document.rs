@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::planning::{self, FactId, Outcome, Plan, Problem, Step, Supplier, Support};
 use crate::process::decide::Seen;
 use crate::process::facts;
+use crate::process::supervisor::Callable;
 use crate::program::{Action, Agent, Fact, Number};
 
 /// The document of `plan --json`.
@@ -30,6 +31,12 @@ pub struct PlanDocument {
     /// What can be done now, the most worthwhile first, where single steps are taken instead of plans.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ranked: Option<Vec<CandidateDocument>>,
+    /// What a supervisor may call at the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub callable: Option<Vec<Callable>>,
+    /// Types of objects that a supervisor has to give for the steps to be possible.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub given: Vec<String>,
     /// The limit that planning came to: `time` or `memory`. Then nothing is known about what was not looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<&'static str>,

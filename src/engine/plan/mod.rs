@@ -6,9 +6,11 @@ mod start;
 use std::sync::Arc;
 
 use crate::planning::pddl::{self, Pddl};
-use crate::planning::{self, Outcome, Problem};
+use crate::planning::{self, FactId, Outcome, Problem};
+use crate::process::Process;
 use crate::process::decide::Seen;
-use crate::program::{Agent, PlannerKind};
+use crate::program::{Agent, Fact, PlannerKind};
+use crate::value::TypeId;
 
 use super::{Engine, Input, RunOptions, StartError, inputs};
 
@@ -31,7 +33,8 @@ pub struct PlanOptions {
 
 impl Engine {
     /// The plan of an agent from the given inputs, or from its declared ones when none are given. Under the planner
-    /// `utility`, and under `hybrid` while no goal can be reached, it is the next step alone.
+    /// `utility`, and under `hybrid` while no goal can be reached, it is the next step alone. Under a supervisor it is a way
+    /// that the model may take, with what can be called at once.
     ///
     /// # Errors
     /// A wrong input, goal, fact or action name, a wrong cost or value.
@@ -43,8 +46,12 @@ impl Engine {
         options: &PlanOptions,
     ) -> Result<PlanDocument, StartError> {
         let agent = self.agent(Some(agent))?;
-        let answered = |problem: &Problem<'_>, seen: &Seen, planner| {
-            document(&agent, problem, seen, planner, options.alternatives)
+        let answered = |problem: &Problem<'_>, seen: &Seen, process: &Process| {
+            let mut document = document(&agent, problem, seen, process.planner(), options.alternatives);
+            if process.planner() == PlannerKind::Supervisor {
+                supervised(&agent, problem, seen, process, &mut document);
+            }
+            document
         };
         self.with_problem(&agent, given, run, options, answered)
     }
@@ -56,7 +63,7 @@ impl Engine {
     /// As for [`Engine::plan`].
     pub fn pddl(&self, agent: &str, run: RunOptions, options: &PlanOptions) -> Result<Option<Pddl>, StartError> {
         let agent = self.agent(Some(agent))?;
-        let exported = |problem: &Problem<'_>, _: &Seen, _| {
+        let exported = |problem: &Problem<'_>, _: &Seen, _: &Process| {
             let best = planning::plan(problem).plan().map(|plan| plan.goal);
             let goal = best.or_else(|| problem.goals().first().copied())?;
             Some(pddl::export(problem, goal))
@@ -71,7 +78,7 @@ impl Engine {
         given: Vec<Input>,
         run: RunOptions,
         options: &PlanOptions,
-        ask: impl FnOnce(&Problem<'_>, &Seen, PlannerKind) -> T,
+        ask: impl FnOnce(&Problem<'_>, &Seen, &Process) -> T,
     ) -> Result<T, StartError> {
         let assumed = given.is_empty();
         let given = inputs::given(agent, given, self.inner().world.as_ref())?;
@@ -88,7 +95,30 @@ impl Engine {
         let ledger = process.core().ledger.clone();
         let stop = move || ledger.is_out_of_time();
         problem.limits.stop = Some(&stop);
-        Ok(ask(&problem, &seen, process.planner()))
+        Ok(ask(&problem, &seen, &process))
+    }
+}
+
+/// What a supervisor may do now; where no plan is found without it, one for when it gives what actions ask for.
+fn supervised(agent: &Agent, problem: &Problem<'_>, seen: &Seen, process: &Process, document: &mut PlanDocument) {
+    document.callable = Some(process.callable(seen, problem));
+    let asked = agent.asked_for();
+    if document.reachable || document.limit.is_some() || asked.is_empty() {
+        return;
+    }
+    let is_there = |id: &TypeId| {
+        let has = agent.facts.iter().position(|fact| *fact == Fact::Has { type_id: *id, count: 1 });
+        has.is_some_and(|at| problem.start.knows(FactId(at as u32), true))
+    };
+    let mut types: Vec<TypeId> = asked.iter().map(|input| input.type_id).filter(|id| !is_there(id)).collect();
+    types.dedup();
+    let mut then = problem.clone();
+    then.start = agent.state_with(&problem.start, &types);
+    let writer = Writer { agent, problem: &then, seen };
+    if let Outcome::Plan(plan) = planning::plan(&then) {
+        writer.follow(&plan, document);
+        document.goals = then.goals().into_iter().map(|goal| writer.goal(goal)).collect();
+        document.given = types.iter().map(|id| agent.types.name(*id).to_owned()).collect();
     }
 }
 

@@ -11,6 +11,7 @@ mod system;
 mod planning;
 mod reloading;
 mod starting;
+mod supervising;
 mod utility;
 mod waiting;
 

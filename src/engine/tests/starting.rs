@@ -65,8 +65,8 @@ async fn what_is_not_supported_is_refused_with_its_place() {
         "agent: asks
 types: {Story: string}
 inputs: UserInput
-planner: supervisor
-actions: {tell: {inputs: UserInput, output: Story, set: x}}
+references: {guide: {rag: {documents: docs/*.md}}}
+actions: {tell: {inputs: UserInput, output: Story, references: guide, prompt: x}}
 goals: {told: {output: Story}}
 ",
     )
@@ -74,7 +74,7 @@ goals: {told: {output: Story}}
     .await
     .unwrap_err();
     let text = error.to_string();
-    assert!(text.starts_with("not supported yet: ") && text.contains("workflows/test.yaml:4"), "{text}");
+    assert!(text.starts_with("not supported yet: ") && text.contains("workflows/test.yaml:5"), "{text}");
 }
 
 #[test]

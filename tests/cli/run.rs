@@ -245,13 +245,16 @@ fn a_goal_or_a_type_is_chosen() {
 
 #[test]
 fn what_is_not_there_yet_is_refused_with_its_place() {
-    let text = super::ECHO.replace(
-        "inputs: UserInput\nconfig",
-        "inputs: UserInput\nreferences: {guide: {rag: {documents: docs/*.md}}}\ndefaults: {references: guide}\nconfig",
-    );
+    let text = "agent: person
+inputs: UserInput
+types: {Story: string}
+references: {guide: {rag: {documents: docs/*.md}}}
+actions:
+  tell: {inputs: UserInput, output: Story, references: guide, prompt: x, achieves: Told}
+";
     let project = project().file("workflows/person.yaml", text);
     let output = project.run(&["run", "workflows/person.yaml", "x"]).exits(2);
-    assert!(output.stderr.contains("not supported yet") && output.stderr.contains("person.yaml:5"), "{output}");
+    assert!(output.stderr.contains("not supported yet") && output.stderr.contains("person.yaml:6"), "{output}");
 }
 
 #[test]

@@ -573,5 +573,5 @@ impl Process {
 /// The result of a call, as the model reads it.
 fn result_of(call: Call) -> Part {
     let (content, is_error) = call.answer.unwrap_or_default();
-    Part::ToolResult { id: call.id, name: call.tool, content, is_error }
+    Part::ToolResult { id: call.id, name: call.tool, content, pictures: Vec::new(), is_error }
 }

@@ -5,6 +5,7 @@ mod support;
 mod cli;
 mod confirming;
 mod durability;
+mod events;
 mod mcp;
 mod mistakes;
 mod providers;
@@ -12,6 +13,8 @@ mod readme;
 mod schemas;
 mod skills;
 mod suite;
+#[cfg(feature = "otlp")]
+mod telemetry;
 mod tidy;
 mod tool_fuzz;
 mod transcripts;

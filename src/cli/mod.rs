@@ -35,6 +35,7 @@ mod shell;
 mod show;
 mod skills;
 mod solve;
+mod telemetry;
 mod terminal;
 mod themes;
 mod test;
@@ -141,6 +142,7 @@ pub fn main() -> ExitCode {
         }
     };
     let out = Out::new(&cli.global);
+    let _telemetry = telemetry::start();
     let exit = match dispatch(cli, &out) {
         Ok(exit) => exit,
         Err(fault) => {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::action::context::{Question, QuestionKind, ServerCall};
 use crate::action::{Failure, FailureKind};
-use crate::llm::{Catalog, Cooldowns, Llm, MemoryResponseCache, ProviderConfig, ResponseCache, Script};
+use crate::llm::{Catalog, Cooldowns, Llm, ProviderConfig, ResponseCache, Script};
 use crate::process::{AgentIndex, Host, Newer, Refused, RunSettings};
 use crate::program::{Agent, MissingEnv, Program};
 use crate::store::Store;
@@ -22,6 +22,7 @@ use crate::world::World;
 
 use super::Person;
 use super::grant::{Grant, decide, decide_tool};
+use super::responses::Responses;
 use super::servers::Servers;
 
 /// The program in force, which is swapped as a whole.
@@ -95,9 +96,9 @@ impl Inner {
         let indexes = program.agents.iter().map(|_| OnceLock::new()).collect();
         let root = world.root().map(std::path::Path::to_owned).unwrap_or_default();
         let servers = Servers::new(program.clone(), root);
+        let store: Arc<OnceLock<Arc<dyn Store>>> = Arc::default();
         Inner {
             program,
-            world,
             person,
             number: 1,
             current,
@@ -107,9 +108,10 @@ impl Inner {
             servers,
             asking: Arc::default(),
             told: Arc::default(),
-            responses: Arc::new(MemoryResponseCache::default()),
+            responses: Arc::new(Responses::new(store.clone(), world.clone())),
             cooldowns: Cooldowns::default(),
-            store: Arc::default(),
+            store,
+            world,
         }
     }
 

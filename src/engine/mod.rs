@@ -11,6 +11,7 @@ mod plan;
 mod rank;
 mod reload;
 mod render;
+mod responses;
 mod tools;
 mod servers;
 #[cfg(test)]

@@ -519,7 +519,13 @@ impl Assembly {
             _ if calls => Finish::ToolCalls,
             _ => Finish::Stop,
         };
-        Ok(Reply { parts, finish, usage: self.usage, model: self.model.unwrap_or_else(|| request.model.clone()) })
+        Ok(Reply {
+            parts,
+            finish,
+            usage: self.usage,
+            model: self.model.unwrap_or_else(|| request.model.clone()),
+            from_cache: false,
+        })
     }
 }
 

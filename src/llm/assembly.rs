@@ -135,7 +135,13 @@ impl<'a> Assembly<'a> {
             Finish::Refusal(words) if words.is_empty() => Finish::Refusal(super::request::text_of(&parts)),
             finish => finish,
         };
-        Reply { parts, finish, usage: self.usage, model: self.model.unwrap_or_else(|| request.model.clone()) }
+        Reply {
+            parts,
+            finish,
+            usage: self.usage,
+            model: self.model.unwrap_or_else(|| request.model.clone()),
+            from_cache: false,
+        }
     }
 }
 

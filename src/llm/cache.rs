@@ -1,7 +1,8 @@
 //! The response cache (`llm: {cache: true}`): what was answered to the very same request is answered again, for nothing.
 //!
 //! The same means: the same model, messages, tools, form of the output and settings; names, time limits and streaming do
-//! not count. Only replies that ended well, and whose value has the form that was asked for, are kept.
+//! not count. Only replies that ended well, and whose value has the form that was asked for, are kept. Where they are
+//! kept is the business of a [`ResponseCache`]; a request is kept as its digest only.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,12 +21,13 @@ use super::request::{OutputMode, Request};
 use super::structured;
 
 /// Keeps replies by the keys of requests ([`key`]).
+#[async_trait]
 pub trait ResponseCache: Send + Sync {
     /// The reply to that request; `None` when there is none, or it cannot be read.
-    fn get(&self, key: &str) -> Option<Reply>;
+    async fn get(&self, key: &str) -> Option<Reply>;
 
     /// Keeps a reply; what cannot be kept is not.
-    fn put(&self, key: &str, reply: &Reply);
+    async fn put(&self, key: &str, reply: &Reply);
 }
 
 /// How many replies are kept in memory; the oldest goes first.
@@ -37,12 +39,13 @@ pub struct MemoryResponseCache {
     replies: Mutex<IndexMap<String, Reply>>,
 }
 
+#[async_trait]
 impl ResponseCache for MemoryResponseCache {
-    fn get(&self, key: &str) -> Option<Reply> {
+    async fn get(&self, key: &str) -> Option<Reply> {
         self.replies.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
-    fn put(&self, key: &str, reply: &Reply) {
+    async fn put(&self, key: &str, reply: &Reply) {
         let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
         if replies.len() >= KEPT_MAX {
             replies.shift_remove_index(0);
@@ -86,16 +89,16 @@ impl Llm for Cached {
             return self.inner.call(request, sink).await;
         }
         let key = key(request);
-        if let Some(kept) = self.cache.get(&key) {
+        if let Some(kept) = self.cache.get(&key).await {
             if request.options.stream {
                 replay(&kept, sink);
             }
             // Nothing was sent, so nothing is paid.
-            return Ok(Reply { usage: Usage::default(), ..kept });
+            return Ok(Reply { usage: Usage::default(), from_cache: true, ..kept });
         }
         let reply = self.inner.call(request, sink).await?;
         if is_worth_keeping(request, &reply) {
-            self.cache.put(&key, &reply);
+            self.cache.put(&key, &reply).await;
         }
         Ok(reply)
     }
@@ -152,9 +155,9 @@ mod tests {
             request.options.cache = cache;
             request.name = name.into();
             let reply = llm.call(&request, &NoSink).await.unwrap();
-            texts.push((reply.text(), reply.usage.input_tokens));
+            texts.push((reply.text(), reply.usage.input_tokens, reply.from_cache));
         }
-        let text = |at: usize, tokens: u64| (answers[at].to_owned(), tokens);
+        let text = |at: usize, tokens: u64| (answers[at].to_owned(), tokens, tokens == 0);
         assert_eq!(texts, [text(0, 10), text(1, 10), text(1, 0), text(2, 10), text(1, 0)]);
         request.options.temperature = Some(0.5);
         assert_ne!(key(&request), key(&Request { options: Default::default(), ..request.clone() }));

@@ -544,7 +544,13 @@ impl Assembly {
         });
         parts.extend(calls);
         structured::settle_arguments(&request.tools, &mut parts);
-        Ok(Reply { parts, finish, usage: self.usage, model: self.model.unwrap_or_else(|| request.model.clone()) })
+        Ok(Reply {
+            parts,
+            finish,
+            usage: self.usage,
+            model: self.model.unwrap_or_else(|| request.model.clone()),
+            from_cache: false,
+        })
     }
 }
 

@@ -189,7 +189,7 @@ mod tests {
                 return Err(LlmError { retry_after: Some(Duration::from_secs(20)), ..told });
             }
             let usage = Usage { input_tokens: 60, output_tokens: 40, ..Usage::default() };
-            Ok(Reply { parts: Vec::new(), finish: Finish::Stop, usage, model: "m".into() })
+            Ok(Reply { parts: Vec::new(), finish: Finish::Stop, usage, model: "m".into(), from_cache: false })
         }
         fn wire(&self, _: &Request) -> Value {
             Value::Null

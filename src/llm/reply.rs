@@ -16,6 +16,9 @@ pub struct Reply {
     pub usage: Usage,
     /// The model that answered, as the provider names it.
     pub model: String,
+    /// Whether it was kept from an earlier request (`cache: true`): nothing was sent, and nothing is paid.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_cache: bool,
 }
 
 impl Reply {

@@ -242,7 +242,13 @@ fn perform(step: &Step, request: &Request) -> Result<Reply, LlmError> {
     };
     let usage = step.usage.unwrap_or_else(|| estimate(request, &answer, step.thinking.as_deref()));
     let thinking = step.thinking.iter().map(|text| Part::Thinking { text: text.clone(), signature: None });
-    Ok(Reply { parts: thinking.chain(answer).collect(), finish, usage, model: request.model.clone() })
+    Ok(Reply {
+        parts: thinking.chain(answer).collect(),
+        finish,
+        usage,
+        model: request.model.clone(),
+        from_cache: false,
+    })
 }
 
 /// Calls get the ids `call_<turn>_<n>`, which no other turn of the interaction has.

@@ -608,7 +608,13 @@ mod tests {
     use crate::llm::{Finish, Script, Scripted, Usage};
 
     fn reply(text: &str) -> Reply {
-        Reply { parts: vec![Part::text(text)], finish: Finish::Stop, usage: Usage::default(), model: "m".into() }
+        Reply {
+            parts: vec![Part::text(text)],
+            finish: Finish::Stop,
+            usage: Usage::default(),
+            model: "m".into(),
+            from_cache: false,
+        }
     }
 
     fn decoded(schema: Value, text: &str) -> Result<Value, ParseError> {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use crate::action::{Failure, FailureKind, lasting};
 use crate::program::{Action, OnError};
@@ -15,6 +16,7 @@ use super::event::What;
 use super::llm_call::millis;
 use super::scope::Scope;
 use super::steps::{Done, Path, is_passing};
+use super::trace;
 
 /// An action that was performed, not yet recorded.
 pub(super) struct Performed {
@@ -65,6 +67,13 @@ pub(super) fn is_final(failure: &Failure) -> bool {
 
 /// Performs an action on the blackboard as `scope` has it.
 pub(super) async fn perform(core: Arc<Core>, scope: Scope, flight: Flight) -> Performed {
+    let span = trace::action(&core.agent.actions[flight.action]);
+    let performed = perform_once(core, scope, flight).instrument(span.clone()).await;
+    trace::acted(&span, performed.attempts, performed.result.as_ref().err());
+    performed
+}
+
+async fn perform_once(core: Arc<Core>, scope: Scope, flight: Flight) -> Performed {
     let agent = core.agent.clone();
     let index = flight.action;
     let action = &agent.actions[index];

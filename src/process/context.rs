@@ -8,6 +8,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use crate::action::context::{Branch, Progress, PromptCall, Question, QuestionKind, Seen, ServerCall, is_yes};
 use crate::action::{Body, Context, Failure, FailureKind, lasting};
@@ -32,6 +33,7 @@ use super::person;
 use super::run::{Given, Process, Start};
 use super::scope::Scope;
 use super::steps::{Done, Path};
+use super::trace;
 
 /// What the calls of one action left behind.
 #[derive(Clone, Debug, Default)]
@@ -353,7 +355,9 @@ impl ActionContext {
     ) -> Result<Value, Failure> {
         let called = |log: Arc<Mutex<CallLog>>| async move {
             let started = Instant::now();
-            let result = self.perform_tool(offered, arguments, step, &log).await;
+            let span = trace::tool(&self.core, offered.name(), &offered.tool.description, arguments);
+            let result = self.perform_tool(offered, arguments, step, &log).instrument(span.clone()).await;
+            trace::called(&span, &self.core, &result);
             if !result.as_ref().is_err_and(Failure::is_waiting) {
                 self.told(offered.name(), &result, millis(started.elapsed()), &log);
             }

@@ -105,6 +105,7 @@ impl Ending {
 
 /// A value with its type's name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Typed {
     /// The type's name; `list<T>` for a list.
     pub r#type: String,

@@ -10,6 +10,7 @@ pub const EVENT_VERSION: u32 = 1;
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Event {
     /// [`EVENT_VERSION`].
     pub v: u32,
@@ -26,6 +27,7 @@ pub struct Event {
 
 /// An object that a changed type no longer allows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NoLongerFits {
     /// Its position.
     pub object: usize,
@@ -37,6 +39,7 @@ pub struct NoLongerFits {
 
 /// What may happen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
     /// The process exists.
@@ -127,6 +130,9 @@ pub enum What {
         output_tokens: u64,
         /// US dollars.
         cost_usd: f64,
+        /// Whether it was kept from an earlier request (`cache: true`): nothing was sent, and nothing is paid.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        from_cache: bool,
         /// How long it took, in milliseconds.
         ms: u64,
     },
@@ -333,5 +339,35 @@ mod tests {
             "event": "planned", "goal": "g", "steps": ["a"], "cost": 0.5, "replanned": false});
         assert_eq!(json, expected);
         assert_eq!(serde_json::from_value::<Event>(json).unwrap(), event);
+    }
+
+    /// `schemas/events.json` is made from the types above; `UPDATE=1` writes it.
+    #[test]
+    fn the_published_schema_is_up_to_date_and_every_event_is_in_the_docs() {
+        let mut schema = serde_json::to_value(schemars::schema_for!(Event)).unwrap();
+        schema["title"] = json!(format!("An event of agent-run, version {EVENT_VERSION}: a line of `run --events`"));
+        schema["properties"]["v"] = json!({"const": EVENT_VERSION, "description": "The version of this form."});
+        schema["properties"]["at"]["format"] = json!("date-time");
+        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let file = root.join("schemas/events.json");
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&file, &text).unwrap();
+        }
+        assert!(
+            text == std::fs::read_to_string(&file).unwrap_or_default(),
+            "`UPDATE=1 cargo test event` writes it anew"
+        );
+        let docs = std::fs::read_to_string(root.join("docs/events.md")).unwrap();
+        let names: Vec<&str> = schema["oneOf"]
+            .as_array()
+            .expect("one schema for each event")
+            .iter()
+            .filter_map(|one| one["properties"]["event"]["const"].as_str())
+            .collect();
+        assert!(names.len() > 25, "{names:?}");
+        for name in names {
+            assert!(docs.contains(&format!("`{name}`")), "docs/events.md does not tell of `{name}`");
+        }
     }
 }

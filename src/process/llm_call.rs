@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use crate::action::context::{CallSettings, ModelChoice, PromptCall};
 use crate::action::{Failure, FailureKind};
@@ -27,6 +28,7 @@ use super::references;
 use super::scope::Scope;
 use super::steps::Path;
 use super::tool_loop::ToolLoop;
+use super::trace;
 use crate::program::guardrail::GuardrailCheck as Check;
 
 /// How much of the last reply a failure shows, in characters.
@@ -543,12 +545,19 @@ async fn called(core: &Core, asked: Asked<'_>, step: &str, log: &Mutex<CallLog>)
     let started = Instant::now();
     let deltas = Deltas::new(core, request, guard);
     let sink: &dyn DeltaSink = if request.options.stream && !private { &deltas } else { &NoSink };
-    let mut reply = call_with_retries(llm, request, &policy, sink, &on_retry).await.map_err(|error| {
+    let told = !private && !guard.holds_back(Check::Reply);
+    let span = trace::chat(core, request, !private);
+    let asked = call_with_retries(llm, request, &policy, sink, &on_retry).instrument(span.clone()).await;
+    let mut reply = asked.map_err(|error| {
         core.host.cooldowns().failed(&request.full_model(), &error);
-        llm_failure(&error)
+        let failure = llm_failure(&error);
+        trace::failed(&span, &failure);
+        failure
     })?;
     let ms = millis(started.elapsed());
     let cost_usd = core.host.catalog().cost(&request.full_model(), &reply.usage).unwrap_or(0.0);
+    trace::replied(&span, core, &reply, cost_usd, told);
+    drop(span);
     core.ledger.charge_llm(&reply.usage, cost_usd);
     let note = LlmNote {
         model: request.full_model(),
@@ -568,6 +577,7 @@ async fn called(core: &Core, asked: Asked<'_>, step: &str, log: &Mutex<CallLog>)
         input_tokens: note.input_tokens,
         output_tokens: note.output_tokens,
         cost_usd,
+        from_cache: reply.from_cache,
         ms,
     });
     passed.map(|_| reply)

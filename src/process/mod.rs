@@ -39,6 +39,7 @@ mod stuck;
 pub mod supervisor;
 mod supervisor_tools;
 mod told;
+pub mod trace;
 mod view;
 mod wait;
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use futures::future::join_all;
 use serde_json::Value;
+use tracing::Instrument;
 
 use crate::action::{Failure, FailureKind};
 use crate::decl::workflow::PlannerKind;
@@ -25,6 +26,7 @@ use super::ledger::Next;
 use super::scope::{Marks, Scope};
 use super::steps::{Path, Pending};
 use super::supervisor::Supervision;
+use super::trace;
 
 /// An object that a process starts from, validated.
 #[derive(Clone, Debug, PartialEq)]
@@ -276,6 +278,13 @@ impl Process {
 
     /// Runs to the end.
     pub async fn run(&mut self) -> Status {
+        let span = trace::process(&self.core);
+        self.run_on().instrument(span.clone()).await;
+        trace::halted(&span, self);
+        self.status
+    }
+
+    async fn run_on(&mut self) {
         while !self.has_ended() {
             self.tick().await;
         }
@@ -286,7 +295,6 @@ impl Process {
             (self.status, self.pending) = (Status::Failed, None);
             self.failure = Some((None, failure));
         }
-        self.status
     }
 
     /// One round: observe, stop if a goal holds or a limit is reached, plan, act.
@@ -313,10 +321,13 @@ impl Process {
         if let Some((status, failure)) = self.ended_from_outside() {
             return self.finish(status, Some((None, failure)));
         }
-        let decision = match self.decide(&seen) {
-            Decision::Supervise => self.supervise(&seen).await,
+        let planning = trace::planning(self);
+        let decision = match planning.in_scope(|| self.decide(&seen)) {
+            Decision::Supervise => self.supervise(&seen).instrument(planning.clone()).await,
             decision => decision,
         };
+        trace::decided(&planning, self, &decision);
+        drop(planning);
         match decision {
             Decision::Supervise | Decision::Nothing => {}
             Decision::Act(operators, plan) => self.act(seen, operators, plan).await,
@@ -424,7 +435,7 @@ impl Process {
         self.in_force = (now.len() == 1).then_some((state, plan));
     }
 
-    fn action_names(&self, operators: &[usize]) -> Vec<String> {
+    pub(super) fn action_names(&self, operators: &[usize]) -> Vec<String> {
         let agent = &self.core.agent;
         let names = operators.iter().filter_map(|operator| agent.actions.get(*agent.operators.get(*operator)?));
         names.map(|action| action.name.clone()).collect()

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use indexmap::IndexMap;
 
-use super::{Batch, Kept, Line, Row, Store, StoreError};
+use super::{Batch, Kept, Line, ReplyLimits, Row, Store, StoreError};
 
 /// A store that forgets with the program, for tests and for programs that keep nothing.
 #[derive(Debug, Default)]
@@ -21,6 +21,8 @@ pub struct MemoryStore {
 struct Inner {
     processes: IndexMap<String, (Row, Vec<Line>)>,
     contexts: HashMap<String, Vec<Kept>>,
+    /// Replies by key, the oldest first: when, and what.
+    replies: IndexMap<String, (String, String)>,
     /// Everything that came, for tests that play it again up to some point.
     #[cfg(test)]
     batches: Vec<Batch>,
@@ -112,6 +114,30 @@ impl Store for MemoryStore {
 
     fn context<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<Kept>, StoreError>> {
         ready(Ok(self.lock().contexts.get(id).cloned().unwrap_or_default())).boxed()
+    }
+
+    fn reply<'a>(&'a self, key: &'a str, since: &'a str) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        let inner = self.lock();
+        let kept = inner.replies.get(key).filter(|(at, _)| at.as_str() >= since);
+        ready(Ok(kept.map(|(_, body)| body.clone()))).boxed()
+    }
+
+    fn keep_reply<'a>(
+        &'a self,
+        key: &'a str,
+        body: String,
+        at: &'a str,
+        limits: ReplyLimits,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let mut inner = self.lock();
+        inner.replies.shift_remove(key);
+        inner.replies.insert(key.to_owned(), (at.to_owned(), body));
+        let mut bytes: u64 = inner.replies.values().map(|(_, body)| body.len() as u64).sum();
+        while inner.replies.len() as u64 > limits.count || bytes > limits.bytes {
+            let Some((_, (_, oldest))) = inner.replies.shift_remove_index(0) else { break };
+            bytes -= oldest.len() as u64;
+        }
+        ready(Ok(())).boxed()
     }
 
     fn prune(&self, keep: u64) -> BoxFuture<'_, Result<(), StoreError>> {

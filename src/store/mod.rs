@@ -80,6 +80,15 @@ pub struct Batch {
     pub context: Option<(String, Vec<Kept>)>,
 }
 
+/// How many replies of models are kept. A store may hold a few more for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplyLimits {
+    /// So many.
+    pub count: u64,
+    /// Of so many bytes together.
+    pub bytes: u64,
+}
+
 /// Why a store did not do what was asked. Nothing that it had kept before is lost.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum StoreError {
@@ -129,6 +138,19 @@ pub trait Store: Send + Sync {
 
     /// The objects of a context, oldest first; none for one that is not known.
     fn context<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<Kept>, StoreError>>;
+
+    /// The reply of a model that was kept under a key, unless it was kept before `since` (RFC 3339).
+    fn reply<'a>(&'a self, key: &'a str, since: &'a str) -> BoxFuture<'a, Result<Option<String>, StoreError>>;
+
+    /// Keeps a reply of a model under a key, in place of one that is there; `at` is the time, RFC 3339. The oldest
+    /// replies are forgotten when there are more than `limits` say.
+    fn keep_reply<'a>(
+        &'a self,
+        key: &'a str,
+        body: String,
+        at: &'a str,
+        limits: ReplyLimits,
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Forgets the oldest processes that have ended, with those that belong to them, until at most `keep` are left that
     /// have ended.

@@ -38,6 +38,13 @@ const MIGRATIONS: &[&str] = &[
      ) WITHOUT ROWID;
      CREATE TABLE numbers (next INTEGER NOT NULL);
      INSERT INTO numbers VALUES (1);",
+    "CREATE TABLE replies (
+         n INTEGER PRIMARY KEY,
+         key TEXT NOT NULL UNIQUE,
+         at TEXT NOT NULL,
+         bytes INTEGER NOT NULL,
+         body TEXT NOT NULL
+     );",
 ];
 
 /// Brings a store to the present version; one that is newer is refused and left as it is.

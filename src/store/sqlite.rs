@@ -19,7 +19,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, Transaction, TransactionBehavior, params};
 use serde_json::Value;
 
-use super::{Batch, Kept, Row, Store, StoreError, schema};
+use super::{Batch, Kept, ReplyLimits, Row, Store, StoreError, schema};
 
 /// How long a program waits for another that writes.
 const BUSY: Duration = Duration::from_secs(10);
@@ -27,6 +27,9 @@ const BUSY: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(250);
 /// Batches in one transaction at most.
 const GROUP_MAX: usize = 4_096;
+
+/// Replies that come between two looks for those that are too many.
+const REPLIES_PER_LOOK: i64 = 16;
 
 /// Says that a batch is kept.
 type Told = oneshot::Sender<Result<(), StoreError>>;
@@ -489,6 +492,45 @@ impl Store for SqliteStore {
             };
             let objects = select.query_map(params![id], kept)?.collect::<Result<_, _>>()?;
             Ok(Ok(objects))
+        })
+    }
+
+    fn reply<'a>(&'a self, key: &'a str, since: &'a str) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        let (key, since) = (key.to_owned(), since.to_owned());
+        self.ask(move |connection| {
+            let mut select = connection.prepare_cached("SELECT body FROM replies WHERE key = ?1 AND at >= ?2")?;
+            Ok(Ok(select.query_row(params![key, since], |row| row.get(0)).optional()?))
+        })
+    }
+
+    fn keep_reply<'a>(
+        &'a self,
+        key: &'a str,
+        body: String,
+        at: &'a str,
+        limits: ReplyLimits,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let (key, at) = (key.to_owned(), at.to_owned());
+        let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let (count, bytes, size) = (whole(limits.count), whole(limits.bytes), whole(body.len() as u64));
+        self.ask(move |connection| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            transaction.execute(
+                "INSERT OR REPLACE INTO replies (key, at, bytes, body) VALUES (?1, ?2, ?3, ?4)",
+                params![key, at, size, body],
+            )?;
+            // To look through all of them at each one would cost more than a few too many.
+            if transaction.last_insert_rowid() % REPLIES_PER_LOOK == 0 {
+                transaction.execute(
+                    "DELETE FROM replies WHERE n IN (
+                         SELECT n FROM (SELECT n, SUM(bytes) OVER newer AS bytes, COUNT(*) OVER newer AS place
+                                        FROM replies WINDOW newer AS (ORDER BY n DESC))
+                         WHERE place > ?1 OR bytes > ?2)",
+                    params![count, bytes],
+                )?;
+            }
+            transaction.commit()?;
+            Ok(Ok(()))
         })
     }
 

@@ -52,3 +52,40 @@ fn a_key_that_is_missing_is_named() {
     ]);
     assert!(output.code() != Some(0) && output.stderr.contains("OPENAI_API_KEY"), "{output}");
 }
+
+const CACHED: &str = "agent: answerer
+actions:
+  answer:
+    inputs: UserInput
+    output: AssistantMessage
+    llm: {cache: true}
+    prompt: '{{ user_input.content }}'
+    achieves: Answered
+";
+
+#[test]
+fn a_reply_is_kept_from_one_run_to_the_next_and_not_without_a_store() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let server = runtime.block_on(MockLlm::start(|received| Answer::text_for(received, r#"{"content": "Hello"}"#)));
+    let project = Project::new()
+        .file("agent-run.yaml", "models: {default: openai/gpt-4.1-mini}")
+        .file("workflows/answerer.yaml", CACHED)
+        .env("OPENAI_API_KEY", "sk-test")
+        .env("OPENAI_BASE_URL", &format!("{}/v1", server.url()));
+    let ask = |more: &[&str]| {
+        let words = ["run", "answerer", "Hi", "--json", "--events", "events.jsonl"];
+        let document = project.run(&[&words, more].concat()).exits(0).json();
+        assert_eq!(document["output"]["value"]["content"], "Hello");
+        let events = project.read("events.jsonl");
+        let events = events.lines().map(|line| serde_json::from_str(line).expect("an event"));
+        let replies: Vec<serde_json::Value> =
+            events.filter(|event: &serde_json::Value| event["event"] == "llm_reply").collect();
+        assert_eq!(replies.len(), 1);
+        (document["usage"]["input_tokens"].as_u64(), replies[0]["from_cache"] == true, replies[0]["cost_usd"] == 0.0)
+    };
+    assert_eq!(ask(&[]), (Some(10), false, false));
+    assert_eq!(ask(&[]), (Some(0), true, true));
+    assert_eq!(server.received().len(), 1);
+    assert_eq!(ask(&["--no-store"]), (Some(10), false, false));
+    assert_eq!(server.received().len(), 2);
+}

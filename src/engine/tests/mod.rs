@@ -8,6 +8,7 @@ mod chat;
 mod keeping;
 mod guardrails;
 mod system;
+mod traces;
 mod planning;
 mod reloading;
 mod starting;

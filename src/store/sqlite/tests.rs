@@ -178,3 +178,25 @@ async fn a_full_disk_is_told_and_what_was_kept_stays() {
     assert_eq!(store.lines("P1", "record").await.unwrap(), ["0"]);
     assert_eq!(store.row("P1").await.unwrap().unwrap().lines, 1);
 }
+
+#[tokio::test]
+async fn replies_outlive_the_program_age_and_the_oldest_go_first() {
+    let (_dir, path) = place();
+    let limits = ReplyLimits { count: 20, bytes: 1_000_000 };
+    let store = SqliteStore::open(&path).unwrap();
+    for number in 0..32 {
+        store.keep_reply(&format!("k{number}"), format!("r{number}"), "2025-01-02T00:00:00Z", limits).await.unwrap();
+    }
+    store.keep_reply("k31", "again".to_owned(), "2025-01-03T00:00:00Z", limits).await.unwrap();
+    drop(store);
+    let store = SqliteStore::open(&path).unwrap();
+    assert_eq!(store.reply("k31", "2025-01-01T00:00:00Z").await.unwrap().as_deref(), Some("again"));
+    assert_eq!(store.reply("k30", "2025-01-02T00:00:01Z").await.unwrap(), None, "it is too old");
+    assert_eq!(store.reply("k0", "2025-01-01T00:00:00Z").await.unwrap(), None, "there were too many");
+    assert_eq!(store.reply("k20", "2025-01-01T00:00:00Z").await.unwrap().as_deref(), Some("r20"));
+    let few = ReplyLimits { count: 100, bytes: 10 };
+    for number in 32..48 {
+        store.keep_reply(&format!("k{number}"), "12345".to_owned(), "2025-01-02T00:00:00Z", few).await.unwrap();
+    }
+    assert_eq!(store.reply("k20", "2025-01-01T00:00:00Z").await.unwrap(), None, "they had too many bytes");
+}

@@ -286,9 +286,87 @@ impl Drop for Group {
     }
 }
 
-/// Runs a program to its end and gives what it wrote; dropped before, the program's whole group is killed.
+/// A script that a tool runs: like the program of an `exec` body, in a directory that it does not write.
+#[derive(Debug)]
+pub struct Script {
+    /// What is permitted, such as the script's path relative to the project.
+    pub subject: String,
+    /// The program: a name that is looked for on the system, or an absolute path.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// The directory that it runs in.
+    pub dir: PathBuf,
+    /// What it reads.
+    pub stdin: Option<String>,
+    /// How long it may run.
+    pub timeout: StdDuration,
+}
+
+/// What a program left behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit status; `None` when a signal ended it.
+    pub status: Option<i32>,
+    /// Its output.
+    pub stdout: String,
+    /// The beginning of its error output.
+    pub stderr: String,
+}
+
+impl Script {
+    /// Runs it to its end, whatever its exit status is, with permission and in the sandbox; not under `--dry-run`.
+    ///
+    /// # Errors
+    /// When it is not permitted, cannot be run, takes too long or writes too much, or no text.
+    pub async fn run(self, cx: &dyn Context) -> Result<Ended, Failure> {
+        cx.permit("exec", &self.subject)?;
+        let root = cx.world().root().map(Path::to_owned).unwrap_or_default();
+        let network = cx.is_allowed("internet", &self.subject);
+        let means = sandbox::means().clone();
+        if let Means::Nothing(why) = &means {
+            cx.notice("unconfined", &format!("programs run without a sandbox: {why}"));
+        }
+        let limit = cx.time_left().map_or(self.timeout, |left| left.min(self.timeout));
+        let rules = Rules { read: vec![root, self.dir.clone()], write: Vec::new(), network };
+        let run = Run {
+            program: self.program,
+            arguments: self.arguments,
+            env: Vec::new(),
+            cwd: self.dir,
+            stdin: self.stdin,
+            rules,
+            means,
+        };
+        match tokio::time::timeout(limit, ended(&run)).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                let message = format!("`{}` did not end within {} and was stopped", self.subject, lasting(limit));
+                Err(Failure::new(FailureKind::Timeout, message))
+            }
+        }
+    }
+}
+
+/// Runs a program to its end and gives what it wrote; an exit status other than 0 is a failure.
 async fn output(run: Run) -> Result<String, Failure> {
-    let mut child = spawn(&run)?;
+    let ended = ended(&run).await?;
+    if ended.status == Some(0) {
+        return Ok(ended.stdout);
+    }
+    let words = excerpt(&ended.stderr, EXCERPT_CHARS);
+    let words = if words.is_empty() { excerpt(&ended.stdout, EXCERPT_CHARS) } else { words };
+    let status = match ended.status {
+        Some(code) => format!("ended with status {code}"),
+        None => "was ended by a signal".to_owned(),
+    };
+    let words = if words.is_empty() { String::new() } else { format!(": {words}") };
+    Err(Failure::new(FailureKind::Exec, format!("`{}` {status}{words}", run.program)))
+}
+
+/// Runs a program to its end; dropped before, the program's whole group is killed.
+async fn ended(run: &Run) -> Result<Ended, Failure> {
+    let mut child = spawn(run)?;
     let _group = Group(child.id());
     let (stdout, stderr, stdin) = (child.stdout.take(), child.stderr.take(), child.stdin.take());
     let feed = async {
@@ -304,18 +382,19 @@ async fn output(run: Run) -> Result<String, Failure> {
         return Err(Failure::new(FailureKind::Exec, message));
     }
     let status = child.wait().await.map_err(|why| exec_failure(&run.program, &why))?;
-    if !status.success() {
-        let words = excerpt(&String::from_utf8_lossy(&errors.0), EXCERPT_CHARS);
-        let words = if words.is_empty() { excerpt(&String::from_utf8_lossy(&out), EXCERPT_CHARS) } else { words };
-        let ended = match status.code() {
-            Some(code) => format!("ended with status {code}"),
-            None => "was ended by a signal".to_owned(),
-        };
-        let words = if words.is_empty() { String::new() } else { format!(": {words}") };
-        return Err(Failure::new(FailureKind::Exec, format!("`{}` {ended}{words}", run.program)));
+    let stderr = String::from_utf8_lossy(&errors.0).into_owned();
+    match String::from_utf8(out) {
+        Ok(stdout) => Ok(Ended { status: status.code(), stdout, stderr }),
+        // Of a program that has failed, what it says is only shown.
+        Err(bytes) if !status.success() => {
+            let stdout = String::from_utf8_lossy(bytes.as_bytes()).into_owned();
+            Ok(Ended { status: status.code(), stdout, stderr })
+        }
+        Err(_) => {
+            let message = format!("the output of `{}` is not UTF-8 text", run.program);
+            Err(Failure::new(FailureKind::Exec, message))
+        }
     }
-    String::from_utf8(out)
-        .map_err(|_| Failure::new(FailureKind::Exec, format!("the output of `{}` is not UTF-8 text", run.program)))
 }
 
 fn exec_failure(program: &str, why: &std::io::Error) -> Failure {

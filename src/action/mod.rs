@@ -11,7 +11,7 @@ mod agent;
 mod ask;
 mod call;
 mod choose;
-mod exec;
+pub mod exec;
 pub(crate) mod fetch;
 mod http;
 mod nested;

@@ -89,6 +89,11 @@ pub fn means() -> &'static Means {
 /// Where programs are looked for.
 pub(super) const SEARCHED: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// Whether a program of this name is found where programs of `exec` are looked for.
+pub fn is_installed(program: &str) -> bool {
+    find(program, SEARCHED).is_some()
+}
+
 /// The file of a program: a path as it is, a name in the directories of `path`.
 pub(super) fn find(program: &str, path: &str) -> Option<PathBuf> {
     let is_program = |file: &Path| {

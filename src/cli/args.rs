@@ -76,7 +76,7 @@ pub enum Verb {
     Tools(ToolsArgs),
     /// List the models that are configured
     Models(ModelsArgs),
-    /// Judge directories of skills
+    /// List the skills that are configured, or judge directories of skills
     Skills(SkillsArgs),
     /// Talk with an agent
     Chat(ChatArgs),
@@ -500,10 +500,17 @@ pub enum DomainFormat {
 
 /// Words of `skills`.
 #[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct SkillsArgs {
-    /// What is done
+    /// A workflow file or an agent's name; default: the whole project
+    #[arg(value_name = "FILE|AGENT")]
+    pub target: Option<String>,
+    /// See whether the files are read and scripts can be run
+    #[arg(long)]
+    pub ping: bool,
+    /// What else is done
     #[command(subcommand)]
-    pub verb: SkillsVerb,
+    pub verb: Option<SkillsVerb>,
 }
 
 /// What is done with skills.

@@ -174,7 +174,7 @@ fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Fault> {
         Verb::Tools(args) => tools::tools(&args, global, out),
         Verb::Explain(args) => explain::explain(&args, out),
         Verb::Models(args) => models::models(&args, global, out),
-        Verb::Skills(args) => skills::skills(&args, out),
+        Verb::Skills(args) => skills::skills(&args, global, out),
         Verb::Completions(args) => completions::completions(&args),
         Verb::Version => version::version(out),
     }

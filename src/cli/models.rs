@@ -1,10 +1,12 @@
 //! `models`: what is configured, and with `--ping` whether it answers.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::compile::{Entry, compile};
 use crate::diag::suggest;
-use crate::llm::{self, LlmError, Message, NoSink, Options, Request};
+use crate::llm::{self, Llm, LlmError, Message, NoSink, Options, Request};
 use crate::program::{Agent, Program};
 use crate::world::SystemWorld;
 
@@ -39,12 +41,31 @@ pub(super) fn models(args: &ModelsArgs, global: &Global, out: &Out) -> Result<Ex
         failed |= matches!(answer, Some(Err(_)));
         listed.push(entry_of(&program, model, agents, answer.as_ref()));
         if !out.json {
-            show(&program, model, agents, answer.as_ref(), out);
+            show(&program, model, agents, answer.as_ref().map(|answer| answer.as_ref().map(|_| String::new())), out);
+        }
+    }
+    for (model, agents) in embedding(&program) {
+        let answer = if args.ping { Some(ping_embedding(&program, &model)) } else { None };
+        failed |= matches!(answer, Some(Err(_)));
+        let mut entry = entry_of(&program, &model, &agents, answer.as_ref());
+        entry["embedding"] = json!(true);
+        if let Some(Ok(dimensions)) = &answer {
+            entry["dimensions"] = json!(dimensions);
+        }
+        listed.push(entry);
+        if !out.json {
+            show(
+                &program,
+                &model,
+                &agents,
+                answer.as_ref().map(|answer| answer.as_ref().map(ToString::to_string)),
+                out,
+            );
         }
     }
     if out.json {
         out.document(&json!({"models": listed, "providers": program.providers.keys().collect::<Vec<_>>()}));
-    } else if used.is_empty() && !lacking(&program) {
+    } else if listed.is_empty() && !lacking(&program) {
         out.line("no agent of the project asks a model");
     }
     if !out.json && lacking(&program) {
@@ -75,6 +96,19 @@ fn used(program: &Program) -> Vec<(String, Vec<String>)> {
     used
 }
 
+/// The models of vectors, each with the agents that would use it.
+fn embedding(program: &Program) -> Vec<(String, Vec<String>)> {
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    for agent in &program.agents {
+        let Some(model) = &agent.embedding else { continue };
+        match found.iter_mut().find(|(name, _)| name == model) {
+            Some((_, agents)) => agents.push(agent.name.clone()),
+            None => found.push((model.clone(), vec![agent.name.clone()])),
+        }
+    }
+    found
+}
+
 /// True when some prompt has no model to ask.
 fn lacking(program: &Program) -> bool {
     let prompts =
@@ -88,7 +122,7 @@ fn of_agent(agent: &Agent) -> impl Iterator<Item = String> + '_ {
     chosen.filter(|model| !model.is_empty())
 }
 
-fn entry_of(program: &Program, model: &str, agents: &[String], answer: Option<&Result<String, LlmError>>) -> Value {
+fn entry_of<T>(program: &Program, model: &str, agents: &[String], answer: Option<&Result<T, LlmError>>) -> Value {
     let known = program.catalog.get(model);
     let mut entry = json!({"model": model, "agents": agents, "known": known.is_some()});
     if let Some(known) = known {
@@ -109,7 +143,8 @@ fn entry_of(program: &Program, model: &str, agents: &[String], answer: Option<&R
     entry
 }
 
-fn show(program: &Program, model: &str, agents: &[String], answer: Option<&Result<String, LlmError>>, out: &Out) {
+/// Shows a model; of one of vectors, how long they are.
+fn show(program: &Program, model: &str, agents: &[String], answer: Option<Result<String, &LlmError>>, out: &Out) {
     let price = program.catalog.get(model).and_then(|known| {
         let (input, output) = (known.input_usd_per_mtok?, known.output_usd_per_mtok?);
         Some(format!("${input} in, ${output} out per million tokens"))
@@ -117,15 +152,19 @@ fn show(program: &Program, model: &str, agents: &[String], answer: Option<&Resul
     let about = format!("{}; used by {}", price.unwrap_or_else(|| "price not known".to_owned()), agents.join(", "));
     out.line(format!("{}  {}", out.paint(BOLD, model), out.paint(DIM, about)));
     match answer {
-        Some(Ok(_)) => out.line(format!("  {}", out.paint(GREEN, "answers"))),
+        Some(Ok(length)) if length.is_empty() => out.line(format!("  {}", out.paint(GREEN, "answers"))),
+        Some(Ok(length)) => out.line(format!("  {} with {length} numbers a text", out.paint(GREEN, "answers"))),
         Some(Err(error)) => out.line(format!("  {} {}", out.paint(RED, "does not answer:"), error.message)),
         None => {}
     }
 }
 
-/// Asks a model for one word.
-fn ping(program: &Program, model: &str) -> Result<String, LlmError> {
-    let failed = |message: String| LlmError::new(llm::LlmErrorKind::Transport, message);
+fn failed(message: String) -> LlmError {
+    LlmError::new(llm::LlmErrorKind::Transport, message)
+}
+
+/// The provider of a model, its name, and the model's own.
+fn provider_of<'a>(program: &Program, model: &'a str) -> Result<(Arc<dyn Llm>, &'a str, &'a str), LlmError> {
     let (provider, id) = Request::split_model(model);
     let name = provider.unwrap_or_default();
     let mut config =
@@ -134,6 +173,24 @@ fn ping(program: &Program, model: &str) -> Result<String, LlmError> {
         config.script = llm::Script::from_value(script).ok();
     }
     let llm = llm::build(name, &config, program.catalog.clone()).map_err(failed)?;
+    Ok((llm, name, id))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, LlmError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| failed(error.to_string()))
+}
+
+/// Has one word made a vector; gives its length.
+fn ping_embedding(program: &Program, model: &str) -> Result<usize, LlmError> {
+    let (llm, _, id) = provider_of(program, model)?;
+    let embedded = runtime()?.block_on(llm.embed(id, &["pong".to_owned()]))?;
+    Ok(embedded.vectors.first().map_or(0, Vec::len))
+}
+
+/// Asks a model for one word.
+fn ping(program: &Program, model: &str) -> Result<String, LlmError> {
+    let (llm, name, id) = provider_of(program, model)?;
     let request = Request {
         name: "ping".to_owned(),
         provider: name.to_owned(),
@@ -143,9 +200,7 @@ fn ping(program: &Program, model: &str) -> Result<String, LlmError> {
         turn: 1,
         ..Request::default()
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| failed(error.to_string()))?;
-    runtime.block_on(async {
+    runtime()?.block_on(async {
         let asked = llm.call(&request, &NoSink).await;
         let mut error = match asked {
             Ok(reply) => return Ok(reply.text()),

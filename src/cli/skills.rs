@@ -1,23 +1,175 @@
-//! `skills`: a verdict on directories of skills.
+//! `skills`: what is configured, and a verdict on directories of skills.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::compile::{Entry, compile};
 use crate::diag::render;
 use crate::diag::{Diagnostic, Severity};
 use crate::reference::skill::{self, Candidate, Skill};
 use crate::source::Sources;
 use crate::world::{SystemWorld, normal};
 
-use super::args::{SkillsArgs, SkillsVerb};
-use super::output::{GREEN, RED};
+use super::args::{Global, SkillsArgs, SkillsVerb};
+use super::output::{BOLD, DIM, GREEN, RED};
+use super::project::{Target, locate, root_of_command};
 use super::{Exit, Fault, Out};
 
-/// Does what the words after the verb say.
-pub(super) fn skills(args: &SkillsArgs, out: &Out) -> Result<Exit, Fault> {
+/// Lists the skills of the project's references, or judges directories.
+pub(super) fn skills(args: &SkillsArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
     match &args.verb {
-        SkillsVerb::Validate { dirs } => validate(dirs, out),
+        Some(SkillsVerb::Validate { dirs }) => validate(dirs, out),
+        None => list(args, global, out),
+    }
+}
+
+/// A skill that is configured.
+struct Configured<'a> {
+    /// The reference, where a prompt names it.
+    reference: Option<String>,
+    /// The agents whose prompts name it.
+    agents: Vec<&'a str>,
+    skill: &'a Skill,
+}
+
+fn list(args: &SkillsArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
+    let (root, entry) = match &args.target {
+        None => (root_of_command(global)?, Entry::Project),
+        Some(target) => {
+            let located = locate(target, global)?;
+            let entry = match located.target {
+                Target::File(file) => Entry::File(file),
+                Target::Agent(name) => Entry::Agent(name),
+                Target::Directory(_) => Entry::Project,
+            };
+            (located.root, entry)
+        }
+    };
+    let compiled = compile(&SystemWorld::new(&root), entry);
+    let Some(program) = &compiled.program else {
+        return Err(Fault::wrong("the project has mistakes").help("`agent-run check` shows them"));
+    };
+    let mut configured = Vec::new();
+    for (dir, found) in &compiled.skills {
+        let mut naming: Vec<(String, Vec<&str>)> = Vec::new();
+        for agent in &program.agents {
+            let named = agent.references.iter().flatten().filter(|reference| {
+                reference.material.kind() == "skills"
+                    && normal(Path::new(&reference.material.place())).as_ref() == Some(dir)
+            });
+            for reference in named {
+                match naming.iter_mut().find(|(name, _)| *name == reference.name) {
+                    Some((_, agents)) => agents.push(&agent.name),
+                    None => naming.push((reference.name.clone(), vec![&agent.name])),
+                }
+            }
+        }
+        for skill in found.skills.values() {
+            if naming.is_empty() {
+                configured.push(Configured { reference: None, agents: Vec::new(), skill });
+            }
+            let named = naming.iter();
+            configured.extend(named.map(|(reference, agents)| Configured {
+                reference: Some(reference.clone()),
+                agents: agents.clone(),
+                skill,
+            }));
+        }
+    }
+    let wrong: Vec<Judged> = compiled
+        .skills
+        .values()
+        .flat_map(|found| &found.wrong)
+        .map(|candidate| Judged {
+            path: candidate.dir.clone(),
+            skill: None,
+            candidate: candidate.clone(),
+            sources: compiled.sources.clone(),
+        })
+        .collect();
+    let pings: Vec<Vec<String>> = match args.ping {
+        true => configured.iter().map(|one| ping(&root, one.skill)).collect(),
+        false => Vec::new(),
+    };
+    if out.json {
+        let skills = configured.iter().enumerate().map(|(at, one)| one.document(pings.get(at)));
+        out.document(&json!({
+            "skills": skills.collect::<Vec<_>>(),
+            "left_out": wrong.iter().map(Judged::document).collect::<Vec<_>>(),
+        }));
+    } else {
+        configured.iter().enumerate().for_each(|(at, one)| one.show(pings.get(at), out));
+        for one in &wrong {
+            let why: Vec<&str> =
+                one.candidate.findings.iter().map(|finding| finding.diagnostic.message.as_str()).collect();
+            out.line(format!("{}  left out: {}", out.paint(RED, one.path.display()), why.join("; ")));
+        }
+        if configured.is_empty() && wrong.is_empty() {
+            out.line("no reference of the project has skills");
+        }
+    }
+    Ok(if pings.iter().all(Vec::is_empty) { Exit::Done } else { Exit::Failed })
+}
+
+/// What does not answer of a skill: files that cannot be read, scripts that nothing runs.
+fn ping(root: &Path, skill: &Skill) -> Vec<String> {
+    let dir = root.join(&skill.dir);
+    let mut wrong = Vec::new();
+    if let Err(error) = std::fs::read_dir(&dir) {
+        wrong.push(format!("`{}` cannot be read: {error}", skill.dir.display()));
+    }
+    let scripts = std::fs::read_dir(dir.join("scripts")).into_iter().flatten().flatten();
+    for script in scripts.filter(|entry| entry.path().is_file()) {
+        if let Err(why) = skill::material::runs_with(&script.path()) {
+            wrong.push(why);
+        }
+    }
+    wrong.sort();
+    wrong
+}
+
+impl Configured<'_> {
+    fn document(&self, ping: Option<&Vec<String>>) -> Value {
+        let front = &self.skill.front;
+        let mut document = json!({
+            "name": front.name,
+            "description": front.description,
+            "reference": self.reference,
+            "agents": self.agents,
+            "file": self.skill.file,
+            "license": front.license,
+            "compatibility": front.compatibility,
+            "metadata": front.metadata.iter().cloned().collect::<indexmap::IndexMap<String, String>>(),
+            "allowed_tools": front.allowed_tools,
+            "scripts": self.skill.has_scripts,
+        });
+        if let Some(wrong) = ping {
+            document["answers"] = json!(wrong.is_empty());
+            document["problems"] = json!(wrong);
+        }
+        document
+    }
+
+    fn show(&self, ping: Option<&Vec<String>>, out: &Out) {
+        let about = match &self.reference {
+            Some(reference) => format!("of `{reference}`, which {} names", self.agents.join(", ")),
+            None => "of a reference that no prompt names".to_owned(),
+        };
+        let name = out.paint(BOLD, &self.skill.front.name);
+        out.line(format!("{name}  {}", out.paint(DIM, format!("{about}; {}", self.skill.file.display()))));
+        out.line(format!("  {}", self.skill.front.description));
+        if let Some(allowed) = &self.skill.front.allowed_tools {
+            out.line(out.paint(DIM, format!("  allows {}", allowed.join(", "))));
+        }
+        if self.skill.has_scripts {
+            out.line(out.paint(DIM, "  has scripts"));
+        }
+        match ping {
+            Some(wrong) if wrong.is_empty() => out.line(format!("  {}", out.paint(GREEN, "answers"))),
+            Some(wrong) => wrong.iter().for_each(|why| out.line(format!("  {} {why}", out.paint(RED, "does not:")))),
+            None => {}
+        }
     }
 }
 

@@ -141,6 +141,8 @@ pub(crate) struct Loaded<'w> {
     pub(crate) schemas: BTreeMap<String, Option<Arc<Value>>>,
     /// Agents of the project that were read, by name.
     pub(crate) agents: IndexMap<String, ModuleId>,
+    /// The skills of directories that references name.
+    pub(crate) skills: IndexMap<PathBuf, Arc<crate::reference::skill::Found>>,
     by_path: IndexMap<String, Option<ModuleId>>,
     listed_agents: Option<IndexMap<String, String>>,
     references_read: bool,
@@ -163,6 +165,7 @@ impl<'w> Loaded<'w> {
             templates: BTreeMap::new(),
             schemas: BTreeMap::new(),
             agents: IndexMap::new(),
+            skills: IndexMap::new(),
             by_path: IndexMap::new(),
             listed_agents: None,
             references_read: false,

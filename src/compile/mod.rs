@@ -28,6 +28,7 @@ pub mod schema;
 mod servers;
 pub(crate) mod references;
 mod settings;
+mod skills;
 mod states;
 mod strings;
 mod tools;
@@ -93,6 +94,8 @@ pub struct Compiled {
     pub read: Vec<PathBuf>,
     /// What was checked.
     pub checked: Checked,
+    /// The skills of directories that references name, by the directory relative to the root.
+    pub skills: IndexMap<PathBuf, Arc<crate::reference::skill::Found>>,
 }
 
 /// How much was checked, and what was not.
@@ -193,6 +196,7 @@ fn compile_pruned(world: &dyn World, entry: Entry, only: Option<&IndexSet<String
     {
         loaded.load_references();
     }
+    skills::find(&mut loaded);
     let agent_names: Vec<String> = loaded.agent_names().keys().cloned().collect();
     let mut providers = providers::resolve(&mut loaded);
     let mut checked = Checked { templates: loaded.templates.len(), not_checked: left_out, ..Checked::default() };
@@ -260,7 +264,7 @@ fn compile_pruned(world: &dyn World, entry: Entry, only: Option<&IndexSet<String
         })
     });
     let read = read.into_iter().collect();
-    Compiled { program, diagnostics, sources: loaded.sources, read, checked }
+    Compiled { program, diagnostics, sources: loaded.sources, read, checked, skills: loaded.skills }
 }
 
 /// Whether a finding only follows from a syntax error: something is missing on its line, or was cut off by it.

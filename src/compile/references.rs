@@ -10,6 +10,7 @@ use crate::decl::{List, Name};
 use crate::program::WrittenReference;
 use crate::reference::directory::Directory;
 use crate::reference::document::Document;
+use crate::reference::skill::material::Skills;
 use crate::reference::{Material, Mode, Reference};
 use crate::source::Span;
 use crate::world::normal;
@@ -73,7 +74,11 @@ impl AgentCx<'_> {
 
     fn lower_reference(&mut self, name: &Name, written: &Written, named_at: Span) -> Option<Reference> {
         let scope = self.base_scope();
-        let mode = written.mode.unwrap_or(Mode::Auto);
+        let mode = match written.mode.unwrap_or(Mode::Auto) {
+            // Names and descriptions of skills stand in the prompt however many there are: the tools want a name.
+            Mode::Auto if written.skills.is_some() => Mode::Prompt,
+            mode => mode,
+        };
         let mut template = |text: &Option<crate::decl::Template>| match text {
             Some(text) => self.strings.template(&text.0, &scope, ("", "")).map(Some),
             None => Some(None),
@@ -89,6 +94,9 @@ impl AgentCx<'_> {
             let inside = normal(Path::new(&path.value))?;
             let filter = check::references::filter(self, written)?;
             Arc::new(Directory::new(&name.value, &slashed(inside), filter))
+        } else if let Some(found) = written.skills.as_ref().and_then(|path| self.skills(name, path)) {
+            let place = written.skills.as_ref().map(|path| path.value.clone()).unwrap_or_default();
+            Arc::new(Skills::new(&name.value, &place, &found, mode))
         } else {
             let kind = check::references::source(written).unwrap_or("rag");
             let what = format!("the source `{kind}` of the reference `{}`, which comes in a later version", name.value);

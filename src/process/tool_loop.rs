@@ -16,6 +16,7 @@ use crate::prompt::Truth;
 use crate::tool::agentic::{Order, Progress};
 use crate::tool::artifact::Artifacts;
 use crate::tool::envelope;
+use crate::tool::narrow::Narrowed;
 use crate::tool::offer::{Offer, Offered, Role, Use};
 use crate::tool::picture;
 use crate::tool::unfold::{Facade, Found, Interaction, NESTING_MAX};
@@ -46,6 +47,8 @@ pub struct ToolLoop<'a> {
     /// Tools whose `requires` did not hold when they would have been offered.
     held: Vec<Arc<Offered>>,
     progress: Progress,
+    /// What is left to be called by tools that narrow that.
+    narrowed: Narrowed,
     /// Tools with `once` that were called.
     used: BTreeSet<String>,
     /// Types whose objects' tools are offered when tools return such objects.
@@ -117,6 +120,7 @@ impl<'a> ToolLoop<'a> {
             sent: 0,
             held,
             progress: Progress::default(),
+            narrowed: Narrowed::default(),
             used: BTreeSet::new(),
             object_types: object_types.collect(),
             published: published.len(),
@@ -223,6 +227,13 @@ impl<'a> ToolLoop<'a> {
                 return Ok(());
             }
         };
+        let names = [offered.name(), offered.tool.name.as_str()];
+        if matches!(offered.role, Role::Plain | Role::Facade(_))
+            && let Some(why) = self.narrowed.locked(&names, &map)
+        {
+            self.wrong(name, arguments, why, jobs, pieces);
+            return Ok(());
+        }
         match &offered.role {
             Role::Guide(text) => self.right(name, map, text.clone(), jobs, pieces),
             Role::Facade(facade) => return self.unfold(&offered, facade, map, depth, jobs, pieces),
@@ -384,6 +395,9 @@ impl<'a> ToolLoop<'a> {
             match result {
                 Ok(value) => {
                     self.progress.called(&self.order, name);
+                    if let Some(narrowing) = &offered.tool.narrows {
+                        self.narrowed.called(narrowing, arguments);
+                    }
                     if self.cx.replans(offered, arguments, &value) {
                         plans_again.get_or_insert_with(|| replan(name));
                     }

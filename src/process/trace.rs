@@ -109,6 +109,7 @@ pub(super) fn decided(span: &Span, process: &Process, decision: &Decision) {
             "act"
         }
         Decision::Ask(_) => "ask",
+        Decision::Supervise | Decision::Nothing => "supervise",
         Decision::Done => "done",
         Decision::Stuck(_) => "stuck",
         Decision::Limit(_) => "limit",

@@ -10,6 +10,7 @@ pub mod envelope;
 pub mod group;
 pub mod handoff;
 pub mod mcp;
+pub mod narrow;
 pub mod offer;
 pub mod picture;
 pub mod unfold;
@@ -87,6 +88,8 @@ pub struct Tool {
     pub body: Option<Arc<dyn Body>>,
     /// What a call reveals instead of performing a body.
     pub unfold: Option<Arc<Unfold>>,
+    /// What a call leaves to be called.
+    pub narrows: Option<Arc<narrow::Narrowing>>,
 }
 
 impl Tool {
@@ -117,6 +120,7 @@ impl Tool {
             on_collision: OnCollision::Throw,
             body,
             unfold: None,
+            narrows: None,
         }
     }
 

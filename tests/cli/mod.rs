@@ -13,6 +13,7 @@ mod run;
 mod sandbox;
 mod shell;
 mod skills;
+mod skills_use;
 mod solve;
 mod test;
 mod tools;

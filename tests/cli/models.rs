@@ -89,3 +89,25 @@ fn a_reply_is_kept_from_one_run_to_the_next_and_not_without_a_store() {
     assert_eq!(ask(&["--no-store"]), (Some(10), false, false));
     assert_eq!(server.received().len(), 2);
 }
+
+#[test]
+fn a_model_of_vectors_is_listed_and_pinged() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let answer = json!({"data": [{"index": 0, "embedding": [0.25, 0.5, 1.0]}], "usage": {"prompt_tokens": 1}});
+    let server = runtime.block_on(MockLlm::start(move |_| Answer::json(200, &answer)));
+    let project = Project::new()
+        .file("agent-run.yaml", "models: {embedding: openai/text-embedding-3-small}")
+        .file(
+            "workflows/still.yaml",
+            "agent: still\ntypes: {A: string}\nactions: {a: {inputs: UserInput, output: A, set: x, achieves: A}}\n",
+        )
+        .env("OPENAI_API_KEY", "sk-test")
+        .env("OPENAI_BASE_URL", &format!("{}/v1", server.url()));
+    let document = project.run(&["models", "--ping", "--json"]).exits(0).json();
+    let entry = &document["models"][0];
+    assert_eq!((&entry["model"], &entry["embedding"]), (&json!("openai/text-embedding-3-small"), &json!(true)));
+    assert_eq!((&entry["answers"], &entry["dimensions"]), (&json!(true), &json!(3)), "{document:#}");
+    assert!(server.received()[0].path.ends_with("/embeddings"));
+    let output = project.run(&["models", "--ping"]).exits(0);
+    assert!(output.stdout.contains("3 numbers"), "{output}");
+}

@@ -77,7 +77,8 @@ fn places(cx: &mut AgentCx<'_>, reference: &Reference) {
         cx.report(super::super::providers::bad_url(page.span));
     }
     let openapi = reference.openapi.as_ref().filter(|path| !is_web_address(&path.value));
-    let paths = [reference.file.as_ref(), openapi, reference.directory.as_ref(), reference.skills.as_ref()];
+    // Directories of skills are looked at where skills are found.
+    let paths = [reference.file.as_ref(), openapi, reference.directory.as_ref()];
     for path in paths.into_iter().flatten() {
         exists(cx, path);
     }

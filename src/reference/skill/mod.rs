@@ -3,6 +3,7 @@
 //! A skill that is wrong is left out with its findings; the others work.
 
 pub mod front;
+pub mod material;
 pub mod name;
 
 use std::path::{Path, PathBuf};
@@ -31,6 +32,8 @@ pub struct Skill {
     pub dir: PathBuf,
     /// Its `SKILL.md`, likewise.
     pub file: PathBuf,
+    /// Whether it has scripts.
+    pub has_scripts: bool,
 }
 
 /// A directory that was meant to be a skill.
@@ -114,7 +117,8 @@ pub fn check(world: &dyn World, dir: &Path, name: Option<&str>, sources: &mut So
     let id: FileId = sources.add(shown(&file), text);
     let (front, findings) = front::check(id, sources.get(id), name.unwrap_or(&own));
     candidate.findings = findings;
-    (front.map(|front| Skill { front, dir: dir.to_owned(), file }), candidate)
+    let has_scripts = world.exists(&dir.join("scripts"));
+    (front.map(|front| Skill { front, dir: dir.to_owned(), file, has_scripts }), candidate)
 }
 
 /// The findings as warnings at their places: a project goes on without the skills that are wrong.

@@ -81,6 +81,20 @@ impl Root {
         Ok(Root { dir: found, words, takes })
     }
 
+    /// The root at a directory below this one, by a path that was found before: hidden names are taken as they are.
+    pub(crate) fn to(&self, dir: &Path, words: Words) -> Result<Root, Failure> {
+        let found = fs::canonicalize(self.dir.join(dir)).map_err(|_| failure("the directory is not there any more"))?;
+        match found.starts_with(&self.dir) && found.is_dir() {
+            true => Ok(Root { dir: found, words, takes: None }),
+            false => Err(failure(format!("`{}` leads out of {}", dir.display(), self.words.place))),
+        }
+    }
+
+    /// Where it is.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// The path relative to the root, its names checked: inside, none hidden.
     pub(super) fn relative(path: &str) -> Result<PathBuf, Failure> {
         Root::inside(path, &Words::default().place)
@@ -100,7 +114,7 @@ impl Root {
     }
 
     /// Where a file or directory that is there leads.
-    pub(super) fn existing(&self, path: &str) -> Result<PathBuf, Failure> {
+    pub(crate) fn existing(&self, path: &str) -> Result<PathBuf, Failure> {
         let inside = Root::inside(path, &self.words.place)?;
         let found = fs::canonicalize(self.dir.join(&inside)).map_err(|why| self.reading(path, &why))?;
         self.within(found, path)

@@ -353,9 +353,8 @@ impl ScatterBody {
             cx.progress(Progress { part: format!("part {}", at + 1), done, total, ok: message.is_none(), message });
             match result {
                 Ok(value) => results[at] = value,
-                Err(failure) if matches!(failure.kind, FailureKind::Limit | FailureKind::Killed) => {
-                    return Err(failure);
-                }
+                // No failure of a part: `min` has no say in it.
+                Err(failure) if ends_all(failure.kind) => return Err(failure),
                 Err(failure) => failed.push((at, failure)),
             }
             if total - failed.len() < needed {
@@ -385,6 +384,12 @@ impl ScatterBody {
         };
         Failure::new(kind, message)
     }
+}
+
+/// Whether a failure ends the whole action, however many parts may fail.
+fn ends_all(kind: FailureKind) -> bool {
+    use FailureKind::{Killed, Limit, Replan, Store};
+    matches!(kind, Limit | Killed | Store | Replan)
 }
 
 /// The value that came most often; of several the one that came first.

@@ -17,15 +17,22 @@ use super::args::{ChatArgs, Global};
 use super::chat_stream::FieldStream;
 use super::loaded::{Clock, Loaded, NO_AGENTS, Outcome, inputs, load, load_entry, options};
 use super::output::{BOLD, CYAN, DIM, RED};
+use super::person::Lines;
 use super::project::root_of_command;
 use super::watching::Watching;
-use super::{Exit, Fault, Out, keep, person};
+use super::{Exit, Fault, Out, keep};
 
 /// Talks until the chat ends or the input does.
 pub(super) fn chat(args: &ChatArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
     let kill = Kill::default();
     let screen = Arc::new(Screen { out: *out, show_prompts: args.show_prompts, state: Mutex::default() });
-    let talker = Arc::new(Talker { out: *out, kill: kill.clone(), editor: Mutex::default(), screen: screen.clone() });
+    let talker = Arc::new(Talker {
+        out: *out,
+        kill: kill.clone(),
+        editor: Mutex::default(),
+        screen: screen.clone(),
+        lines: Lines::default(),
+    });
     let clock = Clock::of(args.model.now.as_deref(), args.model.script.is_some())?;
     let loaded = match &args.target {
         Some(target) => load(target, clock, Some(talker), global, out)?,
@@ -183,6 +190,7 @@ struct Talker {
     kill: Kill,
     editor: Mutex<Option<DefaultEditor>>,
     screen: Arc<Screen>,
+    lines: Lines,
 }
 
 impl Talker {
@@ -227,7 +235,7 @@ fn read_line() -> Option<String> {
 impl Person for Talker {
     fn confirm(&self, question: &str) -> bool {
         let _ = &self.screen;
-        self.out.interactive && person::agrees(question, &|| self.kill.is_killed(), &self.out)
+        self.out.interactive && self.lines.agrees(question, &|| self.kill.is_killed(), &self.out)
     }
 
     fn answer(&self, question: &Question) -> Option<Value> {

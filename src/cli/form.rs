@@ -10,6 +10,7 @@ use crate::engine::Question;
 use crate::value::form_violations;
 
 use super::output::{BOLD, DIM, RED};
+use super::person::Lines;
 use super::{Out, person};
 
 /// What opens the editor instead of an answer.
@@ -20,8 +21,8 @@ const DEPTH_MAX: usize = 8;
 const ITEMS_MAX: usize = 1_000;
 
 /// Asks for an answer to a question until it fits. `None`: the input has ended or the run is over, and the process waits.
-pub(super) fn fill_in(question: &Question, is_over: &dyn Fn() -> bool, out: &Out) -> Option<Value> {
-    Form { question, terminal: &mut Stdio { is_over, out } }.fill_in()
+pub(super) fn fill_in(question: &Question, lines: &Lines, is_over: &dyn Fn() -> bool, out: &Out) -> Option<Value> {
+    Form { question, terminal: &mut Stdio { lines, is_over, out } }.fill_in()
 }
 
 /// Where questions are put.
@@ -42,13 +43,14 @@ trait Terminal {
 
 /// Standard input and error.
 struct Stdio<'a> {
+    lines: &'a Lines,
     is_over: &'a dyn Fn() -> bool,
     out: &'a Out,
 }
 
 impl Terminal for Stdio<'_> {
     fn line(&mut self, text: &str) -> Option<String> {
-        person::line(text, self.is_over)
+        self.lines.line(text, self.is_over)
     }
 
     fn say(&mut self, text: &str) {

@@ -1,7 +1,7 @@
 //! Talking with the person at the terminal: missing inputs field by field, and agreement to what asks for it.
 
 use std::io::{BufRead, Write};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -114,47 +114,63 @@ pub(super) fn text(name: &str, out: &Out) -> Result<String, Fault> {
     }
 }
 
-/// Asks yes or no; only a clear yes is one. Waiting ends, with no, when `is_over` says so.
-pub(super) fn agrees(question_text: &str, is_over: &dyn Fn() -> bool, out: &Out) -> bool {
-    let asked = format!("{} {} ", out.paint_err(BOLD, question_text), out.paint_err(DIM, "[y/N]"));
-    let (answers, answer) = mpsc::channel();
-    std::thread::spawn(move || answers.send(question(&asked)));
-    loop {
-        match answer.recv_timeout(LOOK) {
-            Ok(answer) => return answer.is_ok_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes")),
-            Err(mpsc::RecvTimeoutError::Timeout) if !is_over() => {}
-            Err(_) => {
-                say("");
-                return false;
+/// The lines that a person types while a run goes on. A question that is given up leaves its reader behind; the next one
+/// takes it over, so that no line is lost to it.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    awaited: Mutex<Option<mpsc::Receiver<Result<String, Fault>>>>,
+}
+
+impl Lines {
+    /// Asks for a line until there is one; `None` at the end of the input, or when `is_over` says so.
+    pub(super) fn line(&self, text: &str, is_over: &dyn Fn() -> bool) -> Option<String> {
+        let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = match awaited.take() {
+            Some(left) => {
+                prompt(text);
+                left
+            }
+            None => {
+                let (answers, answer) = mpsc::channel();
+                let asked = text.to_owned();
+                std::thread::spawn(move || answers.send(question(&asked)));
+                answer
+            }
+        };
+        loop {
+            match answer.recv_timeout(LOOK) {
+                Ok(answer) => return answer.ok(),
+                Err(mpsc::RecvTimeoutError::Timeout) if !is_over() => {}
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    *awaited = Some(answer);
+                    say("");
+                    return None;
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => return None,
             }
         }
     }
+
+    /// Asks yes or no; only a clear yes is one. Waiting ends, with no, when `is_over` says so.
+    pub(super) fn agrees(&self, question_text: &str, is_over: &dyn Fn() -> bool, out: &Out) -> bool {
+        let asked = format!("{} {} ", out.paint_err(BOLD, question_text), out.paint_err(DIM, "[y/N]"));
+        let answer = self.line(&asked, is_over);
+        answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes"))
+    }
+}
+
+fn prompt(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = write!(stderr, "{text}").and_then(|()| stderr.flush());
 }
 
 fn question(text: &str) -> Result<String, Fault> {
-    {
-        // Not kept while the answer is awaited: others have something to say meanwhile, such as after Ctrl-C.
-        let mut stderr = std::io::stderr().lock();
-        let _ = write!(stderr, "{text}").and_then(|()| stderr.flush());
-    }
+    // Standard error is not kept while the answer is awaited: others have something to say meanwhile, as after Ctrl-C.
+    prompt(text);
     let mut line = String::new();
     match std::io::stdin().lock().read_line(&mut line) {
         Ok(0) | Err(_) => Err(Fault::wrong("the input ended before every question was answered")),
         Ok(_) => Ok(line.trim().to_owned()),
-    }
-}
-
-/// Asks for a line until there is one; `None` at the end of the input, or when `is_over` says so.
-pub(super) fn line(text: &str, is_over: &dyn Fn() -> bool) -> Option<String> {
-    let asked = text.to_owned();
-    let (answers, answer) = mpsc::channel();
-    std::thread::spawn(move || answers.send(question(&asked)));
-    loop {
-        match answer.recv_timeout(LOOK) {
-            Ok(answer) => return answer.ok(),
-            Err(mpsc::RecvTimeoutError::Timeout) if !is_over() => {}
-            Err(_) => return None,
-        }
     }
 }
 

@@ -12,6 +12,7 @@ use super::args::{Global, ResumeArgs};
 use super::keep;
 use super::loaded::{Clock, Outcome, load_file, script};
 use super::observe::{Show, Watcher};
+use super::person::Lines;
 use super::project::root_of_command;
 use super::run::{AtTerminal, block_on, event_lines, exit, report, resume_hint, runtime};
 use super::terminal::Checklist;
@@ -28,7 +29,7 @@ pub(super) fn resume(args: &ResumeArgs, global: &Global, out: &Out) -> Result<Ex
     }
     let list = Arc::new(Checklist::new(*out, out.interactive_output()));
     let kill = Kill::default();
-    let person = AtTerminal { list: list.clone(), kill: kill.clone(), out: *out };
+    let person = AtTerminal { list: list.clone(), kill: kill.clone(), out: *out, lines: Lines::default() };
     let asked = out.interactive.then(|| Arc::new(person) as Arc<dyn Person>);
     let clock = Clock::of(args.model.now.as_deref(), args.model.script().is_some())?;
     if !root.join(&row.target).is_file() {

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -18,6 +19,7 @@ use super::choose::{Words, load_or_choose};
 use super::loaded::{Clock, Loaded, Outcome, options};
 use super::observe::{Show, Watcher};
 use super::output::{BOLD, DIM, RED};
+use super::person::Lines;
 use super::terminal::{Checklist, dollars, time};
 use super::themes::Voice;
 use super::watching::Watching;
@@ -31,7 +33,7 @@ pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fa
     }
     let list = Arc::new(Checklist::new(*out, out.interactive_output()));
     let kill = Kill::default();
-    let person = AtTerminal { list: list.clone(), kill: kill.clone(), out: *out };
+    let person = AtTerminal { list: list.clone(), kill: kill.clone(), out: *out, lines: Lines::default() };
     let asked = out.interactive.then(|| Arc::new(person) as Arc<dyn Person>);
     let clock = Clock::of(args.model.now.as_deref(), args.model.script().is_some())?;
     let words = Words::of(args.target.as_deref(), args.open, &args.input)?;
@@ -379,15 +381,19 @@ pub(super) struct AtTerminal {
     pub(super) list: Arc<Checklist>,
     pub(super) kill: Kill,
     pub(super) out: Out,
+    pub(super) lines: Lines,
 }
 
 impl Person for AtTerminal {
     fn confirm(&self, question: &str) -> bool {
-        self.list.suspended(|| person::agrees(question, &|| self.kill.is_killed(), &self.out))
+        self.list.suspended(|| self.lines.agrees(question, &|| self.kill.is_killed(), &self.out))
     }
 
     fn answer(&self, question: &Question) -> Option<Value> {
-        self.list.suspended(|| form::fill_in(question, &|| self.kill.is_killed(), &self.out))
+        // A question with a timeout is no longer asked once that is over.
+        let ends = question.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let is_over = || self.kill.is_killed() || ends.is_some_and(|ends| ends <= Instant::now());
+        self.list.suspended(|| form::fill_in(question, &self.lines, &is_over, &self.out))
     }
 }
 

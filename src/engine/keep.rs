@@ -1,6 +1,7 @@
 //! Processes in a store: their journals go into it, and they come back from it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -125,11 +126,15 @@ pub(super) struct Keeper {
     store: Arc<dyn Store>,
     target: String,
     context: Option<String>,
+    /// Whether a process of the run may have sub-processes.
+    has_children: AtomicBool,
 }
 
 impl Keeper {
-    pub(super) fn new(store: Arc<dyn Store>, options: &RunOptions) -> Keeper {
-        Keeper { store, target: options.target.clone(), context: options.context.clone() }
+    /// The journals of one run, which may go on with what another program has left.
+    pub(super) fn new(store: Arc<dyn Store>, options: &RunOptions, was_left: bool) -> Keeper {
+        let (target, context) = (options.target.clone(), options.context.clone());
+        Keeper { store, target, context, has_children: AtomicBool::new(was_left) }
     }
 
     fn row(&self, head: Head) -> Row {
@@ -172,8 +177,22 @@ impl Journal for Keeper {
         };
         let keeps = batch.keeps.map(|objects| objects.into_iter().map(kept).collect());
         let context = self.context.clone().zip(keeps).filter(|_| batch.head.parent.is_none());
-        let kept = self.store.append(store::Batch { row: self.row(batch.head), lines, context });
-        async move { kept.await.map_err(|error| error.to_string()) }.boxed()
+        let row = self.row(batch.head);
+        if row.parent.is_some() {
+            self.has_children.store(true, Ordering::Relaxed);
+        }
+        let ended = (row.has_ended() && self.has_children.load(Ordering::Relaxed)).then(|| row.process.clone());
+        let kept = self.store.append(store::Batch { row, lines, context });
+        let store = self.store.clone();
+        async move {
+            kept.await.map_err(|error| error.to_string())?;
+            match ended {
+                // What it had started and not come to the end of ends with it.
+                Some(process) => end_children(&store, &process).await.map_err(|error| error.to_string()),
+                None => Ok(()),
+            }
+        }
+        .boxed()
     }
 
     fn left<'a>(&'a self, process: &'a str) -> BoxFuture<'a, Result<Option<Left>, String>> {
@@ -238,7 +257,19 @@ pub async fn end_stored(store: &Arc<dyn Store>, process: &str) -> Result<(), Sto
     let lines = lines.map(|(kind, body)| store::Line { kind, body }).into();
     let row = Row { status: status.word().to_owned(), ..row };
     store.append(store::Batch { row, lines, context: None }).await?;
-    store.release(process).await
+    store.release(process).await?;
+    end_children(store, process).await
+}
+
+/// Ends the sub-processes of a process that has ended.
+fn end_children<'a>(store: &'a Arc<dyn Store>, process: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+    async move {
+        for child in store.children(process).await?.into_iter().filter(|child| !child.has_ended()) {
+            end_stored(store, &child.process).await?;
+        }
+        Ok(())
+    }
+    .boxed()
 }
 
 fn spent(row: &Row) -> Spent {

@@ -270,7 +270,8 @@ impl Engine {
         let limits = options.limits.over(agent.limits);
         let kept = if inner.store.get().is_some() { keep::settings(&options) } else { Value::Null };
         let journal = inner.store.get().map(|store| {
-            Arc::new(keep::Keeper::new(store.clone(), &options)) as Arc<dyn crate::process::journal::Journal>
+            Arc::new(keep::Keeper::new(store.clone(), &options, left.is_some()))
+                as Arc<dyn crate::process::journal::Journal>
         });
         let run = RunSettings {
             dry_run: options.dry_run,

@@ -651,6 +651,9 @@ impl Context for ActionContext {
     }
 
     fn progress(&self, progress: Progress) {
+        if !self.core.steps.is_news(format!("{}:{}", self.path.text(), progress.part)) {
+            return;
+        }
         self.core.emit(|| What::PartFinished {
             action: self.action.to_string(),
             part: progress.part,

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::action::context::{Question, QuestionKind};
 use crate::action::{Failure, FailureKind, lasting};
@@ -15,14 +16,21 @@ use super::core::Core;
 /// Asks a person as a step. Without an answer the question is taken down, and this is a failure of kind `waiting`.
 pub(super) async fn ask(core: &Core, step: String, question: Question, log: &Mutex<CallLog>) -> Result<Value, Failure> {
     core.step(&step, log, |_| async {
-        let answer = core.host.answer(&question, &core.run);
-        let answer = match question.timeout {
-            Some(timeout) => match tokio::time::timeout(timeout, answer).await {
+        // One that was asked before is waited for until then, however often it is asked.
+        let left = core.steps.time_left(&step, core.host.world().now()).or(question.timeout);
+        let ends = left.and_then(|left| Instant::now().checked_add(left));
+        let asked = Question { timeout: left, ..question.clone() };
+        let answer = core.host.answer(&asked, &core.run);
+        let answer = match ends {
+            Some(ends) => match tokio::time::timeout_at(ends, answer).await {
                 Ok(answer) => answer,
                 Err(_) => return Err(no_answer(&question)),
             },
             None => answer.await,
         };
+        if answer.is_none() && ends.is_some_and(|ends| ends <= Instant::now()) {
+            return Err(no_answer(&question));
+        }
         let Some(answer) = answer else {
             core.steps.ask(step.clone(), question.clone(), core.host.world().now());
             return Err(Failure::new(FailureKind::Waiting, "a person has to answer first"));

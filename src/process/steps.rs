@@ -105,6 +105,8 @@ struct Inner {
     parked: HashMap<String, Box<Process>>,
     /// Sub-processes that were started, by the step that runs them.
     children: HashMap<String, String>,
+    /// What was told of parts that have ended: it is not told again when the action is performed again.
+    told: HashSet<String>,
 }
 
 impl Steps {
@@ -160,6 +162,17 @@ impl Steps {
             inner.until.insert(path.clone(), until);
         }
         inner.pending.push(Pending { path, question, until });
+    }
+
+    /// Whether this was not told before.
+    pub(super) fn is_news(&self, what: String) -> bool {
+        self.lock().told.insert(what)
+    }
+
+    /// How long a question that was asked before is still waited for.
+    pub(super) fn time_left(&self, path: &str, now: jiff::Timestamp) -> Option<std::time::Duration> {
+        let until = self.lock().until.get(path).copied()?;
+        Some(until.duration_since(now).try_into().unwrap_or_default())
     }
 
     /// The question that an answer is for: the first that has none.

@@ -4,6 +4,7 @@ mod acting;
 mod asking;
 mod bodies;
 mod models;
+mod nesting;
 mod chat;
 mod keeping;
 mod guardrails;

@@ -35,6 +35,7 @@ pub use context::{Context, Failure, FailureKind};
 pub(crate) use fetch::shown as shown_url;
 pub use lower::{LowerCx, Needs};
 pub use shared::lasting;
+pub(crate) use shared::{redacted, redacted_failure};
 
 /// One kind of body an action may have, such as `http`.
 pub trait ActionKind: Sync {

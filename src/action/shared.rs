@@ -28,12 +28,12 @@ pub fn lasting(time: Duration) -> String {
 }
 
 /// A text from outside without the secrets that were sent there: a server or program may echo them.
-pub(super) fn redacted<'a>(text: String, secrets: impl Iterator<Item = &'a Secret>) -> String {
+pub(crate) fn redacted<'a>(text: String, secrets: impl Iterator<Item = &'a Secret>) -> String {
     secrets.fold(text, |text, secret| secret.redact(&text))
 }
 
 /// A failure whose message holds none of the secrets.
-pub(super) fn redacted_failure<'a>(failure: Failure, secrets: impl Iterator<Item = &'a Secret>) -> Failure {
+pub(crate) fn redacted_failure<'a>(failure: Failure, secrets: impl Iterator<Item = &'a Secret>) -> Failure {
     Failure { message: redacted(failure.message, secrets), ..failure }
 }
 

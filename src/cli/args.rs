@@ -76,6 +76,8 @@ pub enum Verb {
     Tools(ToolsArgs),
     /// List the models that are configured
     Models(ModelsArgs),
+    /// List the references that models are offered
+    References(ReferencesArgs),
     /// List the skills that are configured, or judge directories of skills
     Skills(SkillsArgs),
     /// Talk with an agent
@@ -615,6 +617,20 @@ pub struct ModelsArgs {
     /// Ask each model for a word, to see whether it answers
     #[arg(long)]
     pub ping: bool,
+}
+
+/// Flags of `references`.
+#[derive(Args, Clone, Debug)]
+pub struct ReferencesArgs {
+    /// A workflow file or agent whose references are meant; default: the project's
+    #[arg(value_name = "FILE|AGENT")]
+    pub target: Option<String>,
+    /// Ask each whether it answers
+    #[arg(long)]
+    pub ping: bool,
+    /// Fetch each anew: pages, documents, and what a branch of a repository is now
+    #[arg(long, conflicts_with = "ping")]
+    pub update: bool,
 }
 
 /// Flags of `completions`.

@@ -27,6 +27,7 @@ mod plan;
 mod project;
 mod ps;
 mod record;
+mod references;
 mod render;
 mod resume;
 mod run;
@@ -174,6 +175,7 @@ fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Fault> {
         Verb::Tools(args) => tools::tools(&args, global, out),
         Verb::Explain(args) => explain::explain(&args, out),
         Verb::Models(args) => models::models(&args, global, out),
+        Verb::References(args) => references::references(&args, global, out),
         Verb::Skills(args) => skills::skills(&args, global, out),
         Verb::Completions(args) => completions::completions(&args),
         Verb::Version => version::version(out),

@@ -90,6 +90,11 @@ pub(crate) fn check_places(root: &Node, source: &Source, cx: &mut ReadCx) {
     let Some(map) = root.as_map() else { return };
     for entry in map {
         let allowed = is_project && SECTIONS.contains(&entry.key.value.as_str());
+        if let ("references", Some(references)) = (entry.key.value.as_str(), entry.value.as_map()) {
+            let keys = references.iter().filter_map(|reference| reference.value.as_map()).flatten();
+            keys.for_each(|key| walk(&key.value, &key.key.value, "", key.key.value == "headers", 0, cx));
+            continue;
+        }
         walk(&entry.value, &entry.key.value, "", allowed, 0, cx);
     }
 }
@@ -117,7 +122,7 @@ fn check_text(text: &Text, allowed: bool, cx: &mut ReadCx) {
         if !allowed {
             cx.report(Diagnostic::error("misplaced-env", span, "environment variables cannot be used here").help(
                 "they are resolved in the project file's `providers`, `mcp_servers`, `store` and `server`, in \
-                     `http.headers` and in `exec.env`",
+                     `http.headers`, in `exec.env` and in the `headers` of references",
             ));
         } else if end.is_none_or(|end| !is_name(&text.value[at + OPEN.len()..end - 1])) {
             cx.report(

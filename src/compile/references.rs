@@ -4,19 +4,29 @@ use std::path::Path;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
+use reqwest::Url;
 
 use crate::decl::module::Reference as Written;
 use crate::decl::{List, Name};
+use crate::diag::Diagnostic;
+use crate::llm::Secret;
 use crate::program::WrittenReference;
 use crate::reference::directory::Directory;
 use crate::reference::document::Document;
 use crate::reference::skill::material::Skills;
+use crate::reference::git::{Repository, bad_url};
+use crate::reference::openapi::OpenApi;
+use crate::reference::openapi::document::Api;
+use crate::reference::page::Page;
+use crate::reference::remote::{Header, Remote};
 use crate::reference::{Material, Mode, Reference};
 use crate::source::Span;
 use crate::world::normal;
 
 use super::agent::AgentCx;
 use super::check;
+use super::env;
+use super::providers::is_web_address;
 use super::load::slashed;
 use super::settings::Layers;
 
@@ -97,6 +107,18 @@ impl AgentCx<'_> {
         } else if let Some(found) = written.skills.as_ref().and_then(|path| self.skills(name, path)) {
             let place = written.skills.as_ref().map(|path| path.value.clone()).unwrap_or_default();
             Arc::new(Skills::new(&name.value, &place, &found, mode))
+        } else if let Some(page) = &written.web_page {
+            let url = Url::parse(&page.value).ok()?;
+            Arc::new(Page::new(Remote::new(url, self.reference_headers(written)?, false)))
+        } else if let Some(url) = &written.git {
+            if bad_url(&url.value).is_some() {
+                return None;
+            }
+            let filter = check::references::filter(self, written)?;
+            let of = written.r#ref.as_ref().map(|name| name.value.as_str());
+            Arc::new(Repository::new(&name.value, &url.value, of, filter))
+        } else if let Some(document) = &written.openapi {
+            Arc::new(self.openapi(name, written, document)?)
         } else {
             let kind = check::references::source(written).unwrap_or("rag");
             let what = format!("the source `{kind}` of the reference `{}`, which comes in a later version", name.value);
@@ -105,6 +127,55 @@ impl AgentCx<'_> {
         };
         let about = written.description.as_ref().map(|text| text.0.value.as_str());
         Some(Reference::new(&name.value, mode, (description?, about), notes?, written.unfold == Some(true), material))
+    }
+
+    fn openapi(&mut self, name: &Name, written: &Written, document: &Name) -> Option<OpenApi> {
+        let headers = self.reference_headers(written)?;
+        let base = match &written.base_url {
+            Some(base) => Some(Url::parse(&base.value).ok()?),
+            None => None,
+        };
+        if is_web_address(&document.value) {
+            let url = Url::parse(&document.value).ok()?;
+            return Some(OpenApi::remote(Remote::new(url, Arc::clone(&headers), true), base, headers));
+        }
+        let (path, text) = self.reference_file(name, document)?;
+        match Api::read(&path, &text) {
+            Ok(api) => Some(OpenApi::file(&path, api, base, headers)),
+            Err(why) => {
+                self.report(
+                    Diagnostic::error("bad-openapi", document.span, why)
+                        .help("OpenAPI documents of 3.0 and 3.1 are read, in JSON or YAML"),
+                );
+                None
+            }
+        }
+    }
+
+    fn reference_headers(&mut self, written: &Written) -> Option<Arc<[Header]>> {
+        let scope = self.base_scope();
+        let mut headers = Vec::new();
+        for (name, value) in written.headers.iter() {
+            if reqwest::header::HeaderName::try_from(name.value.as_str()).is_err() {
+                let message = format!("`{}` is not the name of a header", name.value);
+                self.report(
+                    Diagnostic::error("bad-header", name.span, message)
+                        .help("a header's name has letters, digits and `-`"),
+                );
+                return None;
+            }
+            let mut secrets = Vec::new();
+            for variable in env::references(&value.0.value) {
+                let resolved = env::resolve(&variable, self.loaded.world);
+                if let Some(missing) = resolved.missing.first() {
+                    self.missing_env(missing, value.0.span);
+                }
+                secrets.push((variable, Secret::new(resolved.value)));
+            }
+            let template = self.strings.template(&value.0, &scope, ("", ""))?;
+            headers.push(Header { name: name.value.clone(), value: template, secrets });
+        }
+        Some(headers.into())
     }
 
     /// What the references were compiled from, for comparing programs.

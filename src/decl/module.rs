@@ -73,6 +73,10 @@ record! {
         opt unfold: bool,
         /// An OpenAPI document.
         opt openapi: Name,
+        /// Where the operations of `openapi` are, instead of the servers that it names.
+        opt base_url: Name,
+        /// Headers of what is sent for `openapi` and `web_page`; `${env:NAME}` is allowed here.
+        def headers: Table<Template> = Table::default(),
         /// A directory of skills.
         opt skills: Name,
         /// Documents to search.

@@ -34,6 +34,7 @@ codes! {
     "bad-import": "an import of what is no module",
     "bad-indentation": "a line begins in a column that does not fit",
     "bad-name": "a name of the wrong form",
+    "bad-openapi": "a file that is no OpenAPI document that can be used",
     "bad-pattern": "something that is not a regular expression",
     "bad-planner": "a supervisor without a model, or a model for a planner that asks none",
     "bad-schema": "something that is not a JSON Schema",

@@ -9,6 +9,7 @@ mod inputs;
 mod keep;
 mod plan;
 mod rank;
+mod references;
 mod reload;
 mod render;
 mod responses;
@@ -40,6 +41,7 @@ pub use plan::{
     StepDocument,
 };
 pub use rank::{Candidate, Ranked};
+pub use references::{Asking, KeptDocument, ReferenceDocument};
 pub use reload::{Reload, Reloader};
 pub use render::{MessageDocument, RenderDocument};
 pub use tools::ToolNode;

@@ -147,7 +147,7 @@ impl Engine {
     }
 
     /// A context outside of any action.
-    fn by_hand(&self, agent: &str, options: RunOptions) -> Result<ActionContext, StartError> {
+    pub(super) fn by_hand(&self, agent: &str, options: RunOptions) -> Result<ActionContext, StartError> {
         let agent = self.agent(Some(agent))?;
         let process = self.process(&agent, Vec::new(), options)?;
         let scope = process.scope().with_arguments(Vec::new());

@@ -129,6 +129,10 @@ impl Material for Directory {
     fn tools(self: Arc<Self>, prefix: &str) -> Vec<Tool> {
         looks(self, prefix)
     }
+
+    async fn ping(&self, cx: &dyn Context) -> Result<String, Failure> {
+        counted(self, cx).await
+    }
 }
 
 /// All files of a tree as one text.
@@ -137,6 +141,16 @@ pub(super) async fn whole(tree: &dyn Tree, cx: &dyn Context) -> Result<Content, 
     let root = tree.root(cx).await?;
     let read = tokio::task::spawn_blocking(move || all(&root)).await;
     read.unwrap_or_else(|_| Err(failure("the files could not be reached")))
+}
+
+/// How many files a tree has, in words.
+pub(super) async fn counted(tree: &dyn Tree, cx: &dyn Context) -> Result<String, Failure> {
+    cx.permit(tree.permission(), &tree.subject())?;
+    let root = tree.root(cx).await?;
+    let listed = tokio::task::spawn_blocking(move || root.list("", true)).await;
+    let (entries, is_cut) = listed.unwrap_or_else(|_| Err(failure("the files could not be reached")))?;
+    let more = if is_cut { " and more" } else { "" };
+    Ok(format!("{} file{}{more}", entries.len(), if entries.len() == 1 { "" } else { "s" }))
 }
 
 fn all(root: &Root) -> Result<Content, Failure> {

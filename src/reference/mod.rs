@@ -6,6 +6,10 @@
 
 pub mod directory;
 pub mod document;
+pub mod git;
+pub mod openapi;
+pub mod page;
+pub mod remote;
 pub mod skill;
 
 use std::fmt;
@@ -83,6 +87,18 @@ pub trait Material: fmt::Debug + Send + Sync {
     /// What is kept of it on this machine, where something is.
     fn kept(&self, _root: &std::path::Path) -> Option<Kept> {
         None
+    }
+
+    /// Asks whether it is there; gives what it answers, in a few words.
+    ///
+    /// # Errors
+    /// Why it does not answer.
+    async fn ping(&self, cx: &dyn Context) -> Result<String, Failure> {
+        match self.content(cx, Mode::Auto, Reach::Outside).await? {
+            Content::Text(text) => Ok(format!("{} bytes", text.len())),
+            Content::Nothing => Ok("it is there".to_owned()),
+            Content::Missing(why) => Ok(why),
+        }
     }
 
     /// Gets it anew, past what is kept; gives what it found, in a few words.

@@ -6,6 +6,7 @@ use crate::decl::module::Reference;
 use crate::decl::{List, Name};
 use crate::diag::Diagnostic;
 use crate::reference::directory::Filter;
+use crate::reference::git;
 use crate::source::Span;
 
 use super::super::agent::AgentCx;
@@ -50,7 +51,10 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
 fn keys(cx: &mut AgentCx<'_>, reference: &Reference, source: &str) {
     let first = |list: &Option<List<Name>>| list.iter().flat_map(|list| list.iter()).next().map(|name| name.span);
     let files: &[&str] = &["directory", "git"];
-    let keys: [(&str, Option<Span>, &[&str]); 3] = [
+    let first_header = reference.headers.entries.first().map(|(name, _)| name.span);
+    let keys: [(&str, Option<Span>, &[&str]); 5] = [
+        ("base_url", reference.base_url.as_ref().map(|url| url.span), &["openapi"]),
+        ("headers", first_header, &["openapi", "web_page"]),
         ("ref", reference.r#ref.as_ref().map(|name| name.span), &["git"]),
         ("include", first(&reference.include), files),
         ("exclude", first(&reference.exclude), files),
@@ -72,9 +76,21 @@ fn keys(cx: &mut AgentCx<'_>, reference: &Reference, source: &str) {
 
 /// Addresses that are none, and files that are not there.
 fn places(cx: &mut AgentCx<'_>, reference: &Reference) {
-    let is_web_address = super::super::providers::is_web_address;
-    if let Some(page) = reference.web_page.as_ref().filter(|page| !is_web_address(&page.value)) {
-        cx.report(super::super::providers::bad_url(page.span));
+    let is_web_address = |text: &str| {
+        super::super::providers::is_web_address(text)
+            && reqwest::Url::parse(text).is_ok_and(|url| url.host_str().is_some())
+    };
+    let addresses = [reference.web_page.as_ref(), reference.base_url.as_ref()];
+    for address in addresses.into_iter().flatten().filter(|address| !is_web_address(&address.value)) {
+        cx.report(super::super::providers::bad_url(address.span));
+    }
+    if let Some((url, why)) = reference.git.as_ref().and_then(|url| Some((url, git::bad_url(&url.value)?))) {
+        cx.report(Diagnostic::error("bad-url", url.span, why).help(
+            "repositories are fetched by `https://`, `ssh://` or `file:///`, such as `https://github.com/org/repo`",
+        ));
+    }
+    if let Some((of, why)) = reference.r#ref.as_ref().and_then(|of| Some((of, git::bad_ref(&of.value)?))) {
+        cx.report(Diagnostic::error("bad-name", of.span, why).help("such as `main`, `v1.2` or a whole commit id"));
     }
     let openapi = reference.openapi.as_ref().filter(|path| !is_web_address(&path.value));
     // Directories of skills are looked at where skills are found.

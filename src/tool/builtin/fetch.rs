@@ -58,7 +58,7 @@ async fn page(cx: &dyn Context) -> Result<Value, Failure> {
     read(&send(page, &permit).await?, &place, raw).await
 }
 
-async fn read(response: &Response, place: &str, raw: bool) -> Result<Value, Failure> {
+pub(crate) async fn read(response: &Response, place: &str, raw: bool) -> Result<Value, Failure> {
     if response.status >= 400 {
         let reason = reqwest::StatusCode::from_u16(response.status).ok().and_then(|status| status.canonical_reason());
         let reason = reason.map(|reason| format!(" {reason}")).unwrap_or_default();

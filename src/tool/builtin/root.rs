@@ -95,6 +95,11 @@ impl Root {
         &self.dir
     }
 
+    /// The same root, of which only the files that `takes` says are there.
+    pub(crate) fn taking(self, words: Words, takes: Option<Takes>) -> Root {
+        Root { words, takes, ..self }
+    }
+
     /// The path relative to the root, its names checked: inside, none hidden.
     pub(super) fn relative(path: &str) -> Result<PathBuf, Failure> {
         Root::inside(path, &Words::default().place)

@@ -26,8 +26,8 @@ use crate::world::normal;
 use super::agent::AgentCx;
 use super::check;
 use super::env;
-use super::providers::is_web_address;
 use super::load::slashed;
+use super::providers::is_web_address;
 use super::settings::Layers;
 
 /// The references of an agent while it is compiled.

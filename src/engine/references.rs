@@ -72,7 +72,8 @@ impl Engine {
         for agent in self.program().agents.clone() {
             for reference in agent.references.iter().flatten() {
                 let known = |one: &ReferenceDocument| {
-                    (&one.name, one.kind.as_str(), &one.place) == (&reference.name, reference.material.kind(), &reference.material.place())
+                    (&one.name, one.kind.as_str(), &one.place)
+                        == (&reference.name, reference.material.kind(), &reference.material.place())
                 };
                 if let Some(one) = listed.iter_mut().find(|one| known(one)) {
                     one.agents.push(agent.name.clone());
@@ -80,7 +81,11 @@ impl Engine {
                 }
                 // One source that several references share is asked once.
                 let source = format!("{} {}", reference.material.kind(), reference.material.place());
-                let asking = if asked.insert(source) || reference.material.place().is_empty() { asking } else { Asking::Nothing };
+                let asking = if asked.insert(source) || reference.material.place().is_empty() {
+                    asking
+                } else {
+                    Asking::Nothing
+                };
                 listed.push(self.reference(&agent, reference, asking).await?);
             }
         }

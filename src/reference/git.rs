@@ -91,10 +91,12 @@ struct Lock {
 /// Why a text is no URL of a repository; `None` when it is one.
 pub fn bad_url(url: &str) -> Option<String> {
     let is_plain = url.chars().all(|c| !c.is_whitespace() && !c.is_control()) && !url.starts_with('-');
-    let scheme = url.split_once("://").map(|(scheme, rest)| (scheme, rest));
+    let scheme = url.split_once("://");
     match scheme {
         _ if !is_plain => Some("this is not the URL of a repository".to_owned()),
-        Some(("https" | "ssh", rest)) if !rest.trim_start_matches('/').is_empty() && !rest.starts_with(['/', '-']) => None,
+        Some(("https" | "ssh", rest)) if !rest.trim_start_matches('/').is_empty() && !rest.starts_with(['/', '-']) => {
+            None
+        }
         Some(("file", rest)) if rest.starts_with('/') => None,
         Some(("https" | "ssh" | "file", _)) => Some("this is not the URL of a repository".to_owned()),
         Some((scheme, _)) => Some(format!("repositories are not fetched by `{scheme}`")),
@@ -178,12 +180,20 @@ impl Repository {
         let git = Git { world: cx.world(), bare: &bare, files: &files, url: &self.url, shown: self.shown() };
         git.run(&["init", "-q", "--bare", "--template=", &bare.to_string_lossy()]).await?;
         let of = commit.unwrap_or(&self.of);
-        let fetched = git.run(&["fetch", "-q", "--depth=1", "--no-tags", "--no-recurse-submodules", &self.url, of]).await;
+        let fetched =
+            git.run(&["fetch", "-q", "--depth=1", "--no-tags", "--no-recurse-submodules", &self.url, of]).await;
         let found = match fetched {
             Ok(_) => git.run(&["rev-parse", "--verify", "-q", "FETCH_HEAD^{commit}"]).await?,
             // Not every server gives a commit that no branch ends with: it is among what they all lead to.
             Err(failure) if is_commit(of) => {
-                let all = ["fetch", "-q", "--no-recurse-submodules", &self.url, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
+                let all = [
+                    "fetch",
+                    "-q",
+                    "--no-recurse-submodules",
+                    &self.url,
+                    "+refs/heads/*:refs/heads/*",
+                    "+refs/tags/*:refs/tags/*",
+                ];
                 git.run(&all).await?;
                 let wanted = format!("{of}^{{commit}}");
                 git.run(&["rev-parse", "--verify", "-q", &wanted]).await.map_err(|_| failure)?
@@ -436,7 +446,8 @@ impl Material for Repository {
         let git = Git { world: cx.world(), bare: &part.0, files: &part.0, url: &self.url, shown: self.shown() };
         let listed = git.run(&["ls-remote", "-q", &self.url]).await?;
         let is_it = |name: &str| {
-            name == self.of || ["refs/heads/", "refs/tags/"].iter().any(|kind| name.strip_prefix(kind) == Some(&self.of))
+            name == self.of
+                || ["refs/heads/", "refs/tags/"].iter().any(|kind| name.strip_prefix(kind) == Some(&self.of))
         };
         let mut refs = listed.lines().filter_map(|line| line.split_once('\t'));
         match refs.find(|(_, name)| is_it(name)) {
@@ -469,7 +480,12 @@ mod tests {
 
     #[test]
     fn urls_of_repositories_are_known_and_nothing_else_is_run() {
-        for url in ["https://example.com/org/repo.git", "ssh://git@example.com/x", "file:///srv/repo", "git@example.com:org/repo.git"] {
+        for url in [
+            "https://example.com/org/repo.git",
+            "ssh://git@example.com/x",
+            "file:///srv/repo",
+            "git@example.com:org/repo.git",
+        ] {
             assert_eq!(bad_url(url), None, "{url}");
         }
         for url in [

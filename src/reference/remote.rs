@@ -152,7 +152,10 @@ impl Remote {
     async fn ask(&self, cx: &dyn Context, copy: Option<&Copy>) -> Result<Arc<str>, Trouble> {
         let accept = "text/html, text/markdown, application/json, text/*;q=0.9, */*;q=0.5";
         let mut headers = vec![("accept".to_owned(), Secret::new(accept.to_owned()))];
-        for (name, state) in [("if-none-match", copy.map(|copy| &copy.etag)), ("if-modified-since", copy.map(|copy| &copy.last_modified))] {
+        for (name, state) in [
+            ("if-none-match", copy.map(|copy| &copy.etag)),
+            ("if-modified-since", copy.map(|copy| &copy.last_modified)),
+        ] {
             headers.extend(state.into_iter().flatten().map(|state| (name.to_owned(), Secret::new(state.clone()))));
         }
         headers.extend(rendered(&self.headers, cx).map_err(Trouble::Lasting)?);
@@ -200,7 +203,8 @@ impl Remote {
             since: cx.world().now().to_string(),
             text: text.to_owned(),
         };
-        let kept = serde_json::to_vec(&copy).map_err(io::Error::other).and_then(|bytes| write(&self.path(root), &bytes));
+        let kept =
+            serde_json::to_vec(&copy).map_err(io::Error::other).and_then(|bytes| write(&self.path(root), &bytes));
         if let Err(why) = kept {
             cx.notice("reference-not-kept", &format!("{} cannot be kept below `{DIR}`: {why}", self.shown()));
         }

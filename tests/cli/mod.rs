@@ -9,6 +9,7 @@ mod inspect;
 mod models;
 mod plan;
 mod record;
+mod references;
 mod run;
 mod sandbox;
 mod shell;

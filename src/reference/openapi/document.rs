@@ -216,7 +216,8 @@ impl Api {
             told.insert("deprecated".into(), json!(true));
         }
         let parameters = operation.parameters.iter().map(|parameter| {
-            let mut about = json!({"in": parameter.place.word(), "required": parameter.is_required, "schema": parameter.schema});
+            let mut about =
+                json!({"in": parameter.place.word(), "required": parameter.is_required, "schema": parameter.schema});
             if !parameter.description.is_empty() {
                 about["description"] = json!(parameter.description);
             }
@@ -318,7 +319,11 @@ impl Operation {
             id: if id.is_empty() { made_up(method, path) } else { id },
             method: method.to_uppercase(),
             path: path.to_owned(),
-            summary: if summary.is_empty() { first_line(&description).to_owned() } else { first_line(&summary).to_owned() },
+            summary: if summary.is_empty() {
+                first_line(&description).to_owned()
+            } else {
+                first_line(&summary).to_owned()
+            },
             description,
             tags: tags.filter_map(Value::as_str).map(str::to_owned).collect(),
             is_deprecated: of.get("deprecated") == Some(&Value::Bool(true)),
@@ -343,7 +348,10 @@ impl Parameter {
         let text = |key: &str| written.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let name = text("name");
         let Some(place) = Place::of(&text("in")) else {
-            return Err(format!("the parameter `{name}` is in `{}`; expected path, query, header or cookie", text("in")));
+            return Err(format!(
+                "the parameter `{name}` is in `{}`; expected path, query, header or cookie",
+                text("in")
+            ));
         };
         if place == Place::Header && OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
             return Ok(None);
@@ -407,7 +415,9 @@ fn references(value: &Value, depth: usize, names: &mut Vec<String>) {
         Value::Object(members) => {
             let target = members.get("$ref").and_then(Value::as_str);
             let name = target.and_then(|target| target.strip_prefix("#/components/schemas/"));
-            if let Some(name) = name.map(|name| name.replace("~1", "/").replace("~0", "~")).filter(|name| !names.contains(name)) {
+            if let Some(name) =
+                name.map(|name| name.replace("~1", "/").replace("~0", "~")).filter(|name| !names.contains(name))
+            {
                 names.push(name);
             }
             members.values().for_each(|member| references(member, depth + 1, names));
@@ -511,12 +521,15 @@ mod tests {
     fn operations_are_found_by_words_and_tags_those_named_so_first() {
         let api = pets();
         assert_eq!(api.title, "Pets");
-        assert_eq!(api.list("", ""), [
-            "listPets  GET /pets: All pets",
-            "addPet  POST /pets: Take a pet in",
-            "getPet  GET /pets/{id}: One pet",
-            "delete_pets_id  DELETE /pets/{id} (deprecated)",
-        ]);
+        assert_eq!(
+            api.list("", ""),
+            [
+                "listPets  GET /pets: All pets",
+                "addPet  POST /pets: Take a pet in",
+                "getPet  GET /pets/{id}: One pet",
+                "delete_pets_id  DELETE /pets/{id} (deprecated)",
+            ]
+        );
         assert_eq!(api.list("one PET", ""), ["getPet  GET /pets/{id}: One pet"]);
         // Only its description speaks of toys.
         assert_eq!(api.list("toys", ""), ["addPet  POST /pets: Take a pet in"]);
@@ -533,7 +546,10 @@ mod tests {
         let names: Vec<&String> = told["schemas"].as_object().expect("schemas").keys().collect();
         assert_eq!(names, ["Pet", "Owner"]);
         // What OpenAPI 3.0 says in words of its own is said in those of JSON Schema.
-        assert_eq!(told["schemas"]["Pet"]["properties"]["age"], json!({"type": ["integer", "null"], "exclusiveMinimum": 0}));
+        assert_eq!(
+            told["schemas"]["Pet"]["properties"]["age"],
+            json!({"type": ["integer", "null"], "exclusiveMinimum": 0})
+        );
         let get = api.describe(&api.operations["getPet"]);
         assert_eq!(get["parameters"]["id"]["in"], "path");
         assert_eq!(get["parameters"]["trace"]["in"], "header");
@@ -548,7 +564,11 @@ mod tests {
         assert!(wrong("openapi: 4.0.0\n").contains("OpenAPI 4.0.0"));
         assert!(wrong("a: 1\n").contains("no OpenAPI document"));
         assert!(wrong("openapi: 3.0.0\npaths: {}\n").contains("no operations"));
-        assert!(wrong("openapi: 3.0.0\npaths: [\n").starts_with("x.yaml:2:8: "), "{}", wrong("openapi: 3.0.0\npaths: [\n"));
+        assert!(
+            wrong("openapi: 3.0.0\npaths: [\n").starts_with("x.yaml:2:8: "),
+            "{}",
+            wrong("openapi: 3.0.0\npaths: [\n")
+        );
         let circle = "openapi: 3.0.0\npaths:\n  /a: {$ref: '#/components/pathItems/a'}\ncomponents: {pathItems: {a: {$ref: '#/components/pathItems/a'}}}\n";
         assert!(wrong(circle).contains("lead in a circle"));
         let other = "openapi: 3.0.0\npaths: {/a: {get: {parameters: [{$ref: 'other.yaml#/p'}]}}}\n";

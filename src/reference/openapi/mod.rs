@@ -46,7 +46,7 @@ enum Held {
     /// A file of the project, read when the program was compiled.
     File(String, Arc<Api>),
     /// A URL, and the document as it was read last.
-    Remote(Remote, Mutex<Option<(Arc<str>, Arc<Api>)>>),
+    Remote(Box<Remote>, Mutex<Option<(Arc<str>, Arc<Api>)>>),
 }
 
 impl fmt::Debug for Held {
@@ -66,7 +66,7 @@ impl OpenApi {
 
     /// A service whose document is at a URL.
     pub fn remote(remote: Remote, base_url: Option<Url>, headers: Arc<[Header]>) -> OpenApi {
-        OpenApi { held: Held::Remote(remote, Mutex::new(None)), base_url, headers }
+        OpenApi { held: Held::Remote(Box::new(remote), Mutex::new(None)), base_url, headers }
     }
 
     async fn api(&self, cx: &dyn Context) -> Result<Arc<Api>, Failure> {
@@ -107,12 +107,13 @@ impl OpenApi {
         let operation = found(&api, text(arguments, "operation"))?;
         let mut given = Map::new();
         given.insert("parameters".into(), arguments.get("parameters").cloned().unwrap_or_else(|| json!({})));
-        given.extend(arguments.get("body").filter(|body| !body.is_null()).map(|body| ("body".to_owned(), body.clone())));
+        given
+            .extend(arguments.get("body").filter(|body| !body.is_null()).map(|body| ("body".to_owned(), body.clone())));
         // A schema that cannot be read leaves the judgement to the server.
         if let Ok(schema) = RawSchema::new(api.schema(operation)) {
-            let valid = schema.validate(Value::Object(given)).map_err(|wrong| {
-                failure(format!("`{}` does not take this: {}", operation.id, wrong.join("; ")))
-            })?;
+            let valid = schema
+                .validate(Value::Object(given))
+                .map_err(|wrong| failure(format!("`{}` does not take this: {}", operation.id, wrong.join("; "))))?;
             given = valid.as_object().cloned().unwrap_or_default();
         }
         let (server, private) = self.server(&api, operation)?;
@@ -169,7 +170,10 @@ async fn parsed(
 fn found<'a>(api: &'a Api, id: &str) -> Result<&'a Operation, Failure> {
     api.operations.get(id).ok_or_else(|| {
         let names: Vec<&str> = api.operations.keys().map(String::as_str).collect();
-        failure(format!("there is no operation `{id}`; {}", suggest::near_or_all(id, names.into_iter(), "the operations")))
+        failure(format!(
+            "there is no operation `{id}`; {}",
+            suggest::near_or_all(id, names.into_iter(), "the operations")
+        ))
     })
 }
 
@@ -235,7 +239,10 @@ impl Material for OpenApi {
                 ("operation", id()),
                 (
                     "parameters",
-                    optional(ShapeKind::Map(Box::new(crate::value::Shape::new(ShapeKind::Any))), "Its parameters by name"),
+                    optional(
+                        ShapeKind::Map(Box::new(crate::value::Shape::new(ShapeKind::Any))),
+                        "Its parameters by name",
+                    ),
                 ),
                 ("body", optional(ShapeKind::Any, "Its body, where it has one")),
             ],

@@ -44,7 +44,9 @@ pub fn wire(
                 path = path.replace(&format!("{{{}}}", parameter.name), &encoded(&text));
             }
             Place::Query => pairs(parameter, value, &mut query),
-            Place::Header => headers.push((parameter.name.to_ascii_lowercase(), Secret::new(simple(value, parameter.explode)))),
+            Place::Header => {
+                headers.push((parameter.name.to_ascii_lowercase(), Secret::new(simple(value, parameter.explode))))
+            }
             Place::Cookie => cookies.push(format!("{}={}", parameter.name, encoded(&simple(value, parameter.explode)))),
         }
     }

@@ -21,7 +21,6 @@ const fn run(name: &'static str, workflow: &'static str, script: &'static str, a
 const RUNS: &[Run] = &[
     run("star_news", "star-news.yaml", "star-news", &["Lynda is a Scorpio, find news for her"]),
     run("desk_tools", "desk-tools.yaml", "desk-tools", &["Which orders has Lind?"]),
-    run("returns_desk", "returns-desk.yaml", "returns-desk", &["I rode my new bike 50 km. Can I give it back?"]),
     run("pets_none", "pet-desk.yaml", "pet-desk", &["Nothing but an umbrella"]),
     run("trip", "trip-planner.yaml", "trip-planner", &["Three days in Lisbon in May, with my parents"]),
     run("ticket_down", "ticket-triage.yaml", "ticket-triage", &["Production is down, nobody can log in!"]),

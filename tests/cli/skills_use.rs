@@ -26,10 +26,7 @@ fn project() -> Project {
         .file(".agents/skills/count/references/guide.md", "Count twice.\n")
         .file(".agents/skills/count/assets/logo.bin", b"\x00\xff\x00")
         .file(".agents/skills/count/scripts/count.sh", "#!/bin/sh\necho \"$# $1\"; cat; echo note >&2; exit 3\n")
-        .file(
-            ".agents/skills/count/scripts/where.sh",
-            "pwd -P; cat references/guide.md\n",
-        )
+        .file(".agents/skills/count/scripts/where.sh", "pwd -P; cat references/guide.md\n")
         .file(".agents/skills/write/SKILL.md", skill("write"))
         .file("secret.txt", "hidden")
 }

@@ -450,6 +450,9 @@ pub struct TestArgs {
     /// Remove snapshots that no case has any more
     #[arg(long)]
     pub prune: bool,
+    /// Run them again at each edit
+    #[arg(long, conflicts_with_all = ["review", "json", "junit", "init"])]
+    pub watch: bool,
     /// Only cases whose `file::name` contains this (repeatable)
     #[arg(long, value_name = "TEXT")]
     pub filter: Vec<String>,

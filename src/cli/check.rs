@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::compile::{Compiled, Entry};
-use crate::diag::{Diagnostic, fix, render};
+use crate::compile::{Checked, Entry};
+use crate::diag::{Diagnostic, Diagnostics, Severity, fix, render};
+use crate::program::Program;
 use crate::source::Sources;
+use crate::testing::{Suite, SuiteFile, is_test_file};
 use crate::world::watch::Watch;
 use crate::world::{Snapshot, SystemWorld, World};
 
@@ -65,16 +67,17 @@ const FIX_ROUNDS_MAX: usize = 5;
 /// What is checked: the project and, when paths were given, the places whose findings are shown.
 struct Scopes {
     entries: Vec<Entry>,
+    /// Test files; empty: all of the project. `None`: none are looked at.
+    tests: Option<Vec<PathBuf>>,
     /// Findings of other files are left out; empty: none are.
     only: Vec<PathBuf>,
 }
 
 fn scopes(args: &CheckArgs, global: &Global) -> Result<(PathBuf, Scopes), Fault> {
     let Some(first) = args.paths.first() else {
-        return Ok((root_of_command(global)?, Scopes { entries: vec![Entry::Project], only: Vec::new() }));
+        return Ok((root_of_command(global)?, Scopes::project()));
     };
-    let mut entries = Vec::new();
-    let mut only = Vec::new();
+    let (mut entries, mut tests, mut only) = (Vec::new(), Vec::new(), Vec::new());
     let mut root: Option<PathBuf> = None;
     for path in &args.paths {
         let located = locate_path(path, global)?;
@@ -87,6 +90,7 @@ fn scopes(args: &CheckArgs, global: &Global) -> Result<(PathBuf, Scopes), Fault>
             .help("check them one by one"));
         }
         match located.target {
+            Target::File(file) if is_test_file(&SystemWorld::new(&located.root), &file) => tests.push(file),
             Target::File(file) => entries.push(Entry::File(file)),
             Target::Agent(name) => entries.push(Entry::Agent(name)),
             Target::Directory(dir) => {
@@ -97,7 +101,17 @@ fn scopes(args: &CheckArgs, global: &Global) -> Result<(PathBuf, Scopes), Fault>
             }
         }
     }
-    Ok((root.unwrap_or_default(), Scopes { entries, only }))
+    let tests = match entries.contains(&Entry::Project) {
+        true => Some(Vec::new()),
+        false => Some(tests).filter(|tests| !tests.is_empty()),
+    };
+    Ok((root.unwrap_or_default(), Scopes { entries, tests, only }))
+}
+
+impl Scopes {
+    fn project() -> Scopes {
+        Scopes { entries: vec![Entry::Project], tests: Some(Vec::new()), only: Vec::new() }
+    }
 }
 
 /// A file, a directory of a project, or an agent's name.
@@ -116,44 +130,81 @@ fn locate_path(path: &Path, global: &Global) -> Result<Located, Fault> {
 }
 
 /// Everything that was found.
+#[derive(Default)]
 struct Report {
-    found: Vec<(Vec<Diagnostic>, Compiled)>,
+    parts: Vec<Part>,
+    checked: Checked,
+    /// What was made on the way. It is kept so that it need not be taken apart.
+    programs: Vec<Option<Arc<Program>>>,
+    files: Vec<SuiteFile>,
+}
+
+/// Findings, and the files that they point into.
+struct Part {
+    found: Vec<Diagnostic>,
+    sources: Sources,
 }
 
 impl Report {
     fn of(world: &dyn World, scopes: &Scopes, strict: bool) -> Report {
-        let mut found: Vec<(Vec<Diagnostic>, Compiled)> = Vec::new();
+        let mut report = Report::default();
         for entry in &scopes.entries {
-            let mut compiled = crate::compile::compile(world, entry.clone());
-            let mut diagnostics = std::mem::take(&mut compiled.diagnostics);
-            if strict {
-                diagnostics.make_strict();
-            }
-            let mut shown = diagnostics.sorted(&compiled.sources);
-            shown.retain(|diagnostic| {
-                scopes.only.is_empty() || scopes.only.iter().any(|dir| is_below(diagnostic, &compiled.sources, dir))
-            });
-            found.push((shown, compiled));
+            let compiled = crate::compile::compile(world, entry.clone());
+            report.checked.extend(compiled.checked);
+            report.programs.push(compiled.program);
+            report.add(compiled.diagnostics, compiled.sources, scopes, strict);
         }
-        Report { found }
+        if let Some(paths) = &scopes.tests {
+            report.add_tests(world, paths, scopes, strict);
+        }
+        report
+    }
+
+    /// Test files are checked as `test` does; what is wrong in their workflows is told once.
+    fn add_tests(&mut self, world: &dyn World, paths: &[PathBuf], scopes: &Scopes, strict: bool) {
+        let loaded = Suite::load_in(world, world.root().unwrap_or(Path::new("")), paths);
+        self.checked.test_files += loaded.suite.files.len();
+        self.checked.cases += loaded.suite.len();
+        for broken in loaded.broken {
+            let known: Vec<String> = self.parts.iter().flat_map(Part::lines).collect();
+            let part = Part { found: broken.findings, sources: broken.sources };
+            let lines = part.lines();
+            let new = part.found.into_iter().zip(lines).filter(|(_, line)| !known.contains(line));
+            self.add(new.map(|(found, _)| found).collect(), part.sources, scopes, strict);
+        }
+        self.add(loaded.findings.into_iter().collect(), loaded.suite.sources, scopes, strict);
+        self.files = loaded.suite.files;
+    }
+
+    fn add(&mut self, mut found: Diagnostics, sources: Sources, scopes: &Scopes, strict: bool) {
+        if strict {
+            found.make_strict();
+        }
+        let mut found = found.sorted(&sources);
+        found.retain(|found| scopes.only.is_empty() || scopes.only.iter().any(|dir| is_below(found, &sources, dir)));
+        self.parts.push(Part { found, sources });
+    }
+
+    fn found(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.parts.iter().flat_map(|part| &part.found)
     }
 
     fn errors(&self) -> usize {
-        self.count(crate::diag::Severity::Error)
+        self.count(Severity::Error)
     }
 
-    fn count(&self, severity: crate::diag::Severity) -> usize {
-        self.found.iter().flat_map(|(diagnostics, _)| diagnostics).filter(|d| d.severity == severity).count()
+    fn count(&self, severity: Severity) -> usize {
+        self.found().filter(|found| found.severity == severity).count()
     }
 
     /// Writes the sure corrections into their files; the number applied.
     fn apply_fixes(&self, root: &Path) -> Result<usize, Fault> {
         let mut applied = 0;
         let mut written: Vec<String> = Vec::new();
-        for (diagnostics, compiled) in &self.found {
-            for (id, source) in compiled.sources.iter() {
+        for Part { found, sources } in &self.parts {
+            for (id, source) in sources.iter() {
                 let of_file = |d: &&Diagnostic| d.fix.as_ref().is_some_and(|fix| fix.span.file == id);
-                let mut fixes: Vec<_> = diagnostics.iter().filter(of_file).filter_map(|d| d.fix.clone()).collect();
+                let mut fixes: Vec<_> = found.iter().filter(of_file).filter_map(|d| d.fix.clone()).collect();
                 fixes.dedup_by(|a, b| a.span == b.span && a.replacement == b.replacement);
                 if fixes.is_empty() || written.iter().any(|path| path == source.path()) {
                     continue;
@@ -170,15 +221,14 @@ impl Report {
 
     fn show(&self, format: Format, fixed: usize, out: &Out) {
         if out.json {
-            let documents: Vec<_> =
-                self.found.iter().map(|(d, c)| render::json(d, &c.sources, c.checked.to_json())).collect();
-            out.document(&merged(documents));
+            let document = |part: &Part| render::json(&part.found, &part.sources, self.checked.to_json());
+            out.document(&merged(self.parts.iter().map(document).collect()));
             return;
         }
-        for (diagnostics, compiled) in &self.found {
+        for Part { found, sources } in &self.parts {
             let text = match format {
-                Format::Human => render::human(diagnostics, &compiled.sources, render_options(out.color_err)),
-                Format::Short => render::short(diagnostics, &compiled.sources),
+                Format::Human => render::human(found, sources, render_options(out.color_err)),
+                Format::Short => render::short(found, sources),
             };
             if !text.is_empty() {
                 // Findings are diagnostics: they go to stderr, and are shown when quiet too.
@@ -199,15 +249,20 @@ impl Report {
             (n, m) => out.paint(RED, format!("{n} error{}, {m} warning{}", plural(n), plural(m))),
         };
         out.line(out.paint(BOLD, verdict));
-        for (_, compiled) in &self.found {
-            for line in compiled.checked.lines() {
-                out.line(out.paint(DIM, line));
-            }
+        for line in self.checked.lines() {
+            out.line(out.paint(DIM, line));
         }
-        let fixable = self.found.iter().flat_map(|(d, _)| d).filter(|d| d.fix.is_some()).count();
+        let fixable = self.found().filter(|found| found.fix.is_some()).count();
         if fixable > 0 {
             out.line(out.paint(DIM, format!("{fixable} can be corrected by `agent-run check --fix`")));
         }
+    }
+}
+
+impl Part {
+    /// Each finding in one line.
+    fn lines(&self) -> Vec<String> {
+        self.found.iter().map(|found| render::short(std::slice::from_ref(found), &self.sources)).collect()
     }
 }
 

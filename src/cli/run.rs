@@ -21,7 +21,6 @@ use super::observe::{Show, Watcher};
 use super::output::{BOLD, DIM, RED};
 use super::person::Lines;
 use super::terminal::{Checklist, dollars, time};
-use super::themes::Voice;
 use super::watching::Watching;
 use super::{Exit, Fault, Out, form, keep, person, record};
 
@@ -47,7 +46,7 @@ pub(super) fn run(args: &RunArgs, global: &Global, out: &Out) -> Result<Exit, Fa
     }
     options.target.clone_from(&loaded.agent.file);
     options.context.clone_from(&args.context);
-    list.speak(Voice::of(loaded.engine.program().voice.as_ref()));
+    list.speak(loaded.engine.program().voice.as_ref());
     let show = Show { prompts: args.show_prompts, responses: args.show_responses };
     let lines = args.events.as_deref().map(event_lines).transpose()?;
     options.observer = Some(Watcher::new(*out, show, list.clone(), lines).observer());
@@ -110,8 +109,12 @@ struct Rounds<'a> {
 /// Runs, and runs again whenever the agent in force is another than the one that the last run ended with.
 fn watched(loaded: &Loaded, target: &str, rounds: &Rounds<'_>, out: &Out) -> Result<Exit, Fault> {
     let Rounds { given, options, list, events_on_stdout } = *rounds;
-    let shown = list.clone();
-    let watching = Watching::begin(loaded, *out, move |text| shown.line(text))?;
+    let (shown, engine) = (list.clone(), loaded.engine.clone());
+    let say = move |text: &str| {
+        shown.line(text);
+        shown.speak(engine.program().voice.as_ref());
+    };
+    let watching = Watching::begin(loaded, *out, say)?;
     let options = RunOptions { reload: ReloadPolicy::Adopt, ..options.clone() };
     let mut interrupts = Interrupts::new()?;
     loop {

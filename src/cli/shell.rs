@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use clap::{CommandFactory, Parser};
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
@@ -11,7 +12,7 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::{Hinter, HistoryHinter};
 use rustyline::history::History;
 use rustyline::validate::Validator;
-use rustyline::{CompletionType, Config, Context, Editor, Helper};
+use rustyline::{CompletionType, Config, Context, Editor, ExternalPrinter, Helper};
 
 use crate::compile::{Entry, compile};
 use crate::world::SystemWorld;
@@ -19,6 +20,7 @@ use crate::world::SystemWorld;
 use super::args::{Cli, Global, ShellArgs, Verb, with_verb};
 use super::output::{BOLD, DIM};
 use super::project::root_of_command;
+use super::watching::Watching;
 use super::{Exit, Fault, Out};
 
 /// Where the history stands, below the project's root.
@@ -91,6 +93,11 @@ impl Session {
         let _ = editor.load_history(&history);
         self.lines = editor.history().iter().cloned().collect();
         editor.set_helper(Some(Words::new(self.agents(), self.out.color)));
+        // Edits are announced above the line that is being written; without a watch they are seen all the same.
+        let _watching = match editor.create_external_printer() {
+            Ok(printer) => self.watch(printer),
+            Err(_) => None,
+        };
         self.out.note(self.out.paint_err(DIM, "`help` lists what can be said; Tab completes; Ctrl-D leaves"));
         loop {
             match editor.readline("agent-run> ") {
@@ -115,6 +122,23 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Announces edits as `run --watch` does.
+    fn watch(&self, printer: impl ExternalPrinter + Send + 'static) -> Option<Watching> {
+        let printer = Mutex::new(printer);
+        let say = move |text: &str| {
+            let mut printer = printer.lock().unwrap_or_else(PoisonError::into_inner);
+            // A terminal that is gone hears nothing.
+            let _ = printer.print(format!("{text}\n"));
+        };
+        match Watching::of_project(&self.root, self.out, say) {
+            Ok(watching) => Some(watching),
+            Err(fault) => {
+                self.out.note(self.out.paint_err(DIM, format!("edits are not announced: {}", fault.message)));
+                None
+            }
+        }
     }
 
     /// Keeps the lines of this session, which is written after each: a session may be killed.

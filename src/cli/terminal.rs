@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,6 +10,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::Out;
 use super::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW};
 use super::themes::Voice;
+use crate::program;
 
 /// Characters of a streamed reply that are shown beside its step.
 const STREAM_CHARS: usize = 48;
@@ -62,7 +63,7 @@ pub(super) struct Checklist {
     /// The person is being asked; no line is live meanwhile.
     asking: AtomicBool,
     /// What is said beside the facts, where the project wants that.
-    voice: OnceLock<Voice>,
+    voice: RwLock<Option<Voice>>,
 }
 
 #[derive(Debug, Default)]
@@ -77,13 +78,14 @@ impl Checklist {
     /// A checklist: live when `live`, else plain lines; silent when quiet.
     pub(super) fn new(out: Out, live: bool) -> Checklist {
         let live = (live && !out.quiet).then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
-        Checklist { out, live, state: Mutex::default(), asking: AtomicBool::new(false), voice: OnceLock::new() }
+        Checklist { out, live, state: Mutex::default(), asking: AtomicBool::new(false), voice: RwLock::default() }
     }
 
-    /// From now on this voice is heard beside the facts.
-    pub(super) fn speak(&self, voice: Option<Voice>) {
-        if let Some(voice) = voice {
-            let _ = self.voice.set(voice);
+    /// From now on the voice that a program asks for is heard beside the facts; one that is heard already goes on.
+    pub(super) fn speak(&self, voice: Option<&program::Voice>) {
+        let mut heard = self.voice.write().unwrap_or_else(PoisonError::into_inner);
+        if !heard.as_ref().is_some_and(|heard| heard.is(voice)) {
+            *heard = Voice::of(voice);
         }
     }
 
@@ -95,7 +97,7 @@ impl Checklist {
     }
 
     fn said(&self, turn: &str, about: &str) -> Option<String> {
-        self.voice.get()?.say(turn, about)
+        self.voice.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.say(turn, about)
     }
 
     /// The agent, once.

@@ -1,6 +1,7 @@
 //! `test [PATH…]`: runs the test files and shows what came of them.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::compile::PROJECT_FILES;
 use crate::diag::diff::{Change, Line, lines as diff_lines};
@@ -8,6 +9,8 @@ use crate::diag::{Severity, render};
 use crate::testing::{
     CaseReport, CaseStatus, Coverage, First, Loaded, Problem, Report, RunTests, SnapshotMode, Suite, first_test,
 };
+use crate::world::watch::Watch;
+use crate::world::{Snapshot, SystemWorld, World};
 
 use super::args::{Global, TestArgs};
 use super::loaded::{Clock, Outcome, load, render_options};
@@ -27,6 +30,9 @@ pub(super) fn test(args: &TestArgs, global: &Global, out: &Out) -> Result<Exit, 
     }
     let (root, paths, mut filter) = located(args, global)?;
     filter.extend(args.filter.iter().cloned());
+    if args.watch {
+        return watched(args, &root, &paths, filter, out);
+    }
     let loaded = Suite::load(&root, &paths);
     show_findings(&loaded, out);
     if loaded.has_errors() {
@@ -34,20 +40,9 @@ pub(super) fn test(args: &TestArgs, global: &Global, out: &Out) -> Result<Exit, 
     }
     let suite = &loaded.suite;
     if suite.files.is_empty() {
-        return Err(Fault::wrong("there are no test files").help(
-            "a test file is YAML under `tests/` with `workflow` and `cases`; `agent-run test --init WORKFLOW` writes a first one",
-        ));
+        return Err(no_tests());
     }
-    let options = RunTests {
-        snapshots: mode(args),
-        filter: filter.clone(),
-        fail_fast: args.fail_fast,
-        jobs: args.jobs.map(usize::from),
-        prune: args.prune,
-        judge: args.judge.clone(),
-        coverage: args.coverage,
-    };
-    let report = suite.run(&options);
+    let report = suite.run(&options(args, filter.clone()));
     if report.cases.is_empty() && !filter.is_empty() {
         let names = suite.files.iter().flat_map(|file| file.cases.iter().map(|case| case.name.as_str()));
         let near = filter.first().and_then(|text| crate::diag::suggest::did_you_mean(text, names));
@@ -75,6 +70,58 @@ pub(super) fn test(args: &TestArgs, global: &Global, out: &Out) -> Result<Exit, 
         return test_review::review(&report, &root, out);
     }
     Ok(if report.passed() { Exit::Done } else { Exit::Failed })
+}
+
+fn options(args: &TestArgs, filter: Vec<String>) -> RunTests {
+    RunTests {
+        snapshots: mode(args),
+        filter,
+        fail_fast: args.fail_fast,
+        jobs: args.jobs.map(usize::from),
+        prune: args.prune,
+        judge: args.judge.clone(),
+        coverage: args.coverage,
+    }
+}
+
+fn no_tests() -> Fault {
+    Fault::wrong("there are no test files").help(
+        "a test file is YAML under `tests/` with `workflow` and `cases`; `agent-run test --init WORKFLOW` writes a first one",
+    )
+}
+
+/// Runs the tests, and runs them again at each edit, until the command is interrupted.
+fn watched(args: &TestArgs, root: &Path, paths: &[PathBuf], filter: Vec<String>, out: &Out) -> Result<Exit, Fault> {
+    let options = options(args, filter);
+    let mut watch = Watch::new(root)?;
+    let mut snapshot = Snapshot::new(Arc::new(SystemWorld::new(root)));
+    loop {
+        let loaded = Suite::load_in(&snapshot, root, paths);
+        show_findings(&loaded, out);
+        if !loaded.has_errors() && loaded.suite.files.is_empty() {
+            out.fault(&no_tests());
+        } else if !loaded.has_errors() {
+            let report = loaded.suite.run(&options);
+            show(&loaded.suite, &report, false, out);
+            if args.coverage {
+                show_coverage(&loaded.suite.coverage(&report), out);
+            }
+            // Snapshots that are accepted elsewhere count as edits.
+            for file in report.cases.iter().flat_map(CaseReport::snapshot_files) {
+                let _ = snapshot.read(&file);
+            }
+        }
+        watch.aim(&snapshot.asked())?;
+        out.note(out.paint_err(DIM, "waits for an edit; Ctrl-C ends"));
+        while snapshot.is_current() {
+            watch.wait(None);
+        }
+        if snapshot.lacks_content() {
+            watch.settle();
+        }
+        snapshot = snapshot.next();
+        out.note(if out.live { "\x1b[2J\x1b[H" } else { "" });
+    }
 }
 
 /// Writes a first test file for a workflow.

@@ -14,6 +14,7 @@ use crate::source::{self, Sources};
 /// What speaks. Each turn's phrases are said one after the other.
 #[derive(Debug)]
 pub(super) struct Voice {
+    of: program::Voice,
     theme: Arc<Theme>,
     said: Mutex<BTreeMap<&'static str, usize>>,
 }
@@ -21,11 +22,17 @@ pub(super) struct Voice {
 impl Voice {
     /// The voice that a program asks for.
     pub(super) fn of(voice: Option<&program::Voice>) -> Option<Voice> {
-        let theme = match voice? {
+        let of = voice?.clone();
+        let theme = match &of {
             program::Voice::Theme(theme) => theme.clone(),
             program::Voice::Known(known) => Arc::new(theme_of(*known)?),
         };
-        Some(Voice { theme, said: Mutex::default() })
+        Some(Voice { of, theme, said: Mutex::default() })
+    }
+
+    /// Whether it is the voice that a program asks for.
+    pub(super) fn is(&self, voice: Option<&program::Voice>) -> bool {
+        voice == Some(&self.of)
     }
 
     /// What is said at a turn such as `succeeded`, about an agent or an action; nothing where the theme has no words.

@@ -1,13 +1,16 @@
 //! `--watch`: edits are announced by name on stderr, and taken by what runs (runtime.md 6).
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use tokio::sync::Notify;
 
+use crate::compile::Entry;
 use crate::diag::render;
 use crate::engine::{Reload, Reloader};
+use crate::world::SystemWorld;
 use crate::world::watch::{Watch, WatchError};
 
 use super::loaded::{Loaded, render_options};
@@ -29,8 +32,28 @@ impl Watching {
         out: Out,
         say: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Watching, Fault> {
-        let mut watch = Watch::new(&loaded.root)?;
-        let mut reloader = Reloader::after(loaded.engine.clone(), loaded.world.clone(), loaded.entry.clone());
+        let reloader = Reloader::after(loaded.engine.clone(), loaded.world.clone(), loaded.entry.clone());
+        Watching::follow(&loaded.root, reloader, out, say)
+    }
+
+    /// Begins to follow all files of the project at `root`; what there is at first is not announced.
+    pub(super) fn of_project(
+        root: &Path,
+        out: Out,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Watching, Fault> {
+        let mut reloader = Reloader::new(Arc::new(SystemWorld::new(root)), Entry::Project);
+        reloader.reload();
+        Watching::follow(root, reloader, out, say)
+    }
+
+    fn follow(
+        root: &Path,
+        mut reloader: Reloader,
+        out: Out,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Watching, Fault> {
+        let mut watch = Watch::new(root)?;
         let (stop, swapped): (Arc<AtomicBool>, Arc<Notify>) = Default::default();
         let wake = Box::new(watch.waker());
         let (stopped, tell) = (stop.clone(), swapped.clone());

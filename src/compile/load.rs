@@ -16,6 +16,8 @@ use crate::diag::{Diagnostic, Diagnostics, Severity, suggest};
 use crate::source::{self, FileId, Node, Source, Sources, Span, Spanned};
 use crate::world::{ReadError, World, normal};
 
+use super::again::Memory;
+
 /// Names under which the project file may stand at the root.
 pub const PROJECT_FILES: &[&str] = &["agent-run.yaml", "agent-run.yml", "agent-run.toml"];
 
@@ -143,6 +145,8 @@ pub(crate) struct Loaded<'w> {
     pub(crate) agents: IndexMap<String, ModuleId>,
     /// The skills of directories that references name.
     pub(crate) skills: IndexMap<PathBuf, Arc<crate::reference::skill::Found>>,
+    /// What the compilation before this one has left.
+    pub(crate) memory: Memory,
     by_path: IndexMap<String, Option<ModuleId>>,
     listed_agents: Option<IndexMap<String, String>>,
     references_read: bool,
@@ -152,9 +156,15 @@ pub(crate) struct Loaded<'w> {
 impl<'w> Loaded<'w> {
     /// Reads the project file, when there is one, and the list of templates.
     pub(crate) fn new(world: &'w dyn World) -> Loaded<'w> {
+        Loaded::again(world, Memory::default())
+    }
+
+    /// The same with what the compilation before has left.
+    pub(crate) fn again(world: &'w dyn World, memory: Memory) -> Loaded<'w> {
         let mut loaded = Loaded {
             world,
-            sources: Sources::new(),
+            sources: memory.sources(),
+            memory,
             diagnostics: Diagnostics::new(),
             read: IndexSet::new(),
             modules: Vec::new(),
@@ -342,18 +352,16 @@ impl<'w> Loaded<'w> {
                     Err(error) => self.report_unreadable(&path, from, &error),
                 }
             }
-            for ((path, _), read) in texts.iter().zip(read_modules(&texts, &self.sources)) {
+            let read = read_modules(&texts, &self.sources, &self.memory);
+            for ((path, _), read) in texts.iter().zip(read) {
+                self.memory.keep_module(path, &read);
                 self.syntax.extend(read.findings.iter().take(read.syntax).filter_map(|found| found.span));
                 let errors = read.findings.iter().filter(|found| found.severity == Severity::Error);
                 self.read_errors.extend(errors.filter_map(|found| found.span));
-                self.diagnostics.extend(read.findings);
-                let Some(module) = read.module else { continue };
+                self.diagnostics.extend(read.findings.iter().cloned());
+                let Some(module) = &read.module else { continue };
                 let id = ModuleId(self.modules.len());
-                let loaded = LoadedModule {
-                    broken: read.broken,
-                    names_references: read.names_references,
-                    ..LoadedModule::new(path, module, read.keys, read.agents_named)
-                };
+                let loaded = LoadedModule::new(path, module, &read);
                 self.by_path.insert(path.clone(), Some(id));
                 self.name_agent(&loaded, id);
                 wanted.extend(self.imports_of(&loaded).into_iter().map(|(path, span)| (path, Some(span))));
@@ -556,7 +564,8 @@ impl<'w> Loaded<'w> {
 }
 
 impl LoadedModule {
-    fn new(path: &str, decl: Module, keys: Vec<Spanned<String>>, agents_named: Vec<String>) -> LoadedModule {
+    fn new(path: &str, decl: &Arc<Module>, read: &ReadModule) -> LoadedModule {
+        let keys = read.keys.clone();
         let kind = if PROJECT_FILES.contains(&path) {
             ModuleKind::Project
         } else if decl.agent.is_some() || keys.iter().any(|key| key.value == "agent") {
@@ -568,21 +577,25 @@ impl LoadedModule {
         LoadedModule {
             path: path.to_owned(),
             kind,
-            decl: Arc::new(decl),
+            decl: Arc::clone(decl),
             keys,
             imports: Vec::new(),
             lacks_imports: false,
             platform,
-            agents_named,
-            broken: Vec::new(),
-            names_references: false,
+            agents_named: read.agents_named.clone(),
+            broken: read.broken.clone(),
+            names_references: read.names_references,
         }
     }
 }
 
 /// What reading one file gave.
-struct ReadModule {
-    module: Option<Module>,
+#[derive(Debug)]
+pub(super) struct ReadModule {
+    /// The file, and the text that was read.
+    pub(super) file: FileId,
+    pub(super) text: Arc<str>,
+    module: Option<Arc<Module>>,
     keys: Vec<Spanned<String>>,
     agents_named: Vec<String>,
     names_references: bool,
@@ -592,54 +605,58 @@ struct ReadModule {
     findings: Vec<Diagnostic>,
 }
 
-/// Reads files into modules, on two threads when there are many.
-fn read_modules(files: &[(String, FileId)], sources: &Sources) -> Vec<ReadModule> {
-    let read = |files: &[(String, FileId)]| -> Vec<ReadModule> {
-        files.iter().map(|(_, id)| read_module(*id, sources.get(*id))).collect()
+/// Reads files into modules, on two threads when there are many; those that have not changed are not read again.
+fn read_modules(files: &[(String, FileId)], sources: &Sources, memory: &Memory) -> Vec<Arc<ReadModule>> {
+    let known: Vec<Option<Arc<ReadModule>>> =
+        files.iter().map(|(path, id)| memory.module(path, *id, sources.get(*id).text())).collect();
+    let new = files.iter().zip(&known).filter(|(_, known)| known.is_none());
+    let new: Vec<FileId> = new.map(|((_, id), _)| *id).collect();
+    let read =
+        |files: &[FileId]| -> Vec<ReadModule> { files.iter().map(|id| read_module(*id, sources.get(*id))).collect() };
+    let done = match new.len() < PARALLEL_FROM {
+        true => read(&new),
+        false => {
+            let (left, right) = new.split_at(new.len() / 2);
+            let (mut done, rest) = std::thread::scope(|scope| {
+                let rest = scope.spawn(|| read(right));
+                let done = read(left);
+                // A panic in a reader is a bug; the files are read again here so that it shows in this thread.
+                (done, rest.join().unwrap_or_else(|_| read(right)))
+            });
+            done.extend(rest);
+            done
+        }
     };
-    if files.len() < PARALLEL_FROM {
-        return read(files);
-    }
-    let (left, right) = files.split_at(files.len() / 2);
-    let (mut done, rest) = std::thread::scope(|scope| {
-        let rest = scope.spawn(|| read(right));
-        let done = read(left);
-        // A panic in a reader is a bug; the files are read again here so that it shows in this thread.
-        (done, rest.join().unwrap_or_else(|_| read(right)))
-    });
-    done.extend(rest);
-    done
+    let mut done = done.into_iter().map(Arc::new);
+    known.into_iter().filter_map(|known| known.or_else(|| done.next())).collect()
 }
 
 fn read_module(id: FileId, source: &Source) -> ReadModule {
     let (node, errors) = source::read(id, source);
     let mut cx = ReadCx::default();
     cx.diagnostics.extend(errors.into_iter().map(Diagnostic::from));
-    let syntax = cx.diagnostics.len();
-    let Some(node) = node else {
-        return ReadModule {
-            module: None,
-            keys: Vec::new(),
-            agents_named: Vec::new(),
-            names_references: false,
-            broken: Vec::new(),
-            syntax,
-            findings: cx.diagnostics,
-        };
+    let mut read = ReadModule {
+        file: id,
+        text: source.shared_text(),
+        module: None,
+        keys: Vec::new(),
+        agents_named: Vec::new(),
+        names_references: false,
+        broken: Vec::new(),
+        syntax: cx.diagnostics.len(),
+        findings: Vec::new(),
     };
-    let keys = node.as_map().map(|map| map.iter().map(|entry| entry.key.clone()).collect()).unwrap_or_default();
-    super::env::check_places(&node, source, &mut cx);
-    let module = Module::read(&node, &mut cx);
-    let broken = module.as_ref().map(|module| super::broken::names(&node, module)).unwrap_or_default();
-    ReadModule {
-        module,
-        keys,
-        agents_named: super::agents_named(&node),
-        names_references: has_key(&node, "references"),
-        broken,
-        syntax,
-        findings: cx.diagnostics,
+    if let Some(node) = node {
+        read.keys = node.as_map().map(|map| map.iter().map(|entry| entry.key.clone()).collect()).unwrap_or_default();
+        super::env::check_places(&node, source, &mut cx);
+        let module = Module::read(&node, &mut cx);
+        read.broken = module.as_ref().map(|module| super::broken::names(&node, module)).unwrap_or_default();
+        read.agents_named = super::agents_named(&node);
+        read.names_references = has_key(&node, "references");
+        read.module = module.map(Arc::new);
     }
+    read.findings = cx.diagnostics;
+    read
 }
 
 /// Whether a key stands anywhere in a tree.

@@ -9,6 +9,7 @@
 //!    named checks of [`check`].
 //! 4. `lower` makes the planning domain.
 
+mod again;
 mod agent;
 mod assemble;
 mod broken;
@@ -49,13 +50,15 @@ use crate::prompt::Files;
 use crate::source::{NodeKind, Sources, Span};
 use crate::world::{World, normal};
 
-use agent::{AgentOutcome, Counts, Shared};
+use again::{Kept, Made, Setting};
+use agent::{Counts, Shared};
 use heads::Heads;
 use load::{Loaded, ModuleId};
 
+pub use again::Memory;
 pub use load::{PROJECT_FILES, project_root};
 pub(crate) use providers::place_of;
-pub(crate) use settings::lay_over;
+pub(crate) use settings::{PERSONA_LINES, lay_over};
 
 /// Most agents that may be drawn in by one another.
 const AGENTS_MAX: usize = 10_000;
@@ -119,6 +122,10 @@ pub struct Checked {
     pub templates: usize,
     /// Templates and exprs.
     pub strings: usize,
+    /// Test files.
+    pub test_files: usize,
+    /// Their cases, each row of parameters for itself.
+    pub cases: usize,
     /// What was not checked and why, each one line.
     pub not_checked: Vec<String>,
 }
@@ -129,7 +136,8 @@ impl Checked {
         json!({
             "files": self.files, "agents": self.agents, "types": self.types, "actions": self.actions,
             "goals": self.goals, "conditions": self.conditions, "tools": self.tools, "templates": self.templates,
-            "strings": self.strings, "not_checked": self.not_checked,
+            "strings": self.strings, "test_files": self.test_files, "cases": self.cases,
+            "not_checked": self.not_checked,
         })
     }
 
@@ -145,6 +153,8 @@ impl Checked {
             (self.tools, "tool"),
             (self.templates, "template"),
             (self.strings, "string"),
+            (self.test_files, "test file"),
+            (self.cases, "case"),
         ];
         let counted = counted.into_iter().filter(|(count, _)| *count > 0);
         let counted: Vec<String> =
@@ -153,6 +163,23 @@ impl Checked {
             vec![format!("checked {}", if counted.is_empty() { "nothing".to_owned() } else { counted.join(", ") })];
         lines.extend(self.not_checked.iter().map(|what| format!("not checked: {what}")));
         lines
+    }
+
+    /// Adds what was checked besides.
+    pub(crate) fn extend(&mut self, other: Checked) {
+        self.files += other.files;
+        self.agents += other.agents;
+        self.types += other.types;
+        self.actions += other.actions;
+        self.goals += other.goals;
+        self.conditions += other.conditions;
+        self.tools += other.tools;
+        self.templates += other.templates;
+        self.strings += other.strings;
+        self.test_files += other.test_files;
+        self.cases += other.cases;
+        let new = other.not_checked.into_iter().filter(|line| !self.not_checked.contains(line));
+        self.not_checked.extend(new.collect::<Vec<_>>());
     }
 
     fn add(&mut self, counts: Counts) {
@@ -167,17 +194,25 @@ impl Checked {
 
 /// Compiles what `entry` names. Paths of `world` are relative to the project's root ([`project_root`]).
 pub fn compile(world: &dyn World, entry: Entry) -> Compiled {
-    let Entry::Open { goal, .. } = &entry else { return compile_pruned(world, entry, None) };
+    compile_again(world, entry, &mut Memory::default())
+}
+
+/// [`compile`], which takes over what has not changed since the compilation that left `memory`, and leaves its own there.
+/// It gives what [`compile`] gives.
+pub fn compile_again(world: &dyn World, entry: Entry, memory: &mut Memory) -> Compiled {
+    let Entry::Open { goal, .. } = &entry else { return compile_pruned(world, entry, None, memory) };
     let goal = goal.clone();
-    let whole = compile_pruned(world, entry.clone(), None);
+    // Its agent is made of pieces that no file has: nothing can be taken over.
+    let mut none = Memory::default();
+    let whole = compile_pruned(world, entry.clone(), None, &mut none);
     let Some(agent) = whole.program.as_ref().and_then(|program| program.agents.first()) else { return whole };
     let needed = assemble::needed(agent, &goal);
-    compile_pruned(world, entry, Some(&needed))
+    compile_pruned(world, entry, Some(&needed), &mut Memory::default())
 }
 
 /// [`compile`], with the actions that an assembled agent keeps.
-fn compile_pruned(world: &dyn World, entry: Entry, only: Option<&IndexSet<String>>) -> Compiled {
-    let mut loaded = Loaded::new(world);
+fn compile_pruned(world: &dyn World, entry: Entry, only: Option<&IndexSet<String>>, memory: &mut Memory) -> Compiled {
+    let mut loaded = Loaded::again(world, std::mem::take(memory));
     let mut left_out = Vec::new();
     let roots = match &entry {
         Entry::Open { agent, goal } => match assemble::assemble(&mut loaded, agent, goal, only) {
@@ -209,9 +244,26 @@ fn compile_pruned(world: &dyn World, entry: Entry, only: Option<&IndexSet<String
         files.insert(name, &template.text);
         file_ids.insert(name.clone(), template.file);
     }
-    let heads: Vec<Heads<'_>> = in_parallel(&wanted, &|id| Heads::resolve(&loaded, *id));
-    let references = heads.iter().filter(|heads| heads.own.agent.is_some()).map(Heads::reference);
+    *memory = std::mem::take(&mut loaded.memory);
+    let before = memory.begin(|| Setting::of(&loaded, &providers, &agent_names, &file_ids));
+    let kept: Vec<Option<&Arc<Kept>>> = wanted
+        .iter()
+        .map(|id| before.get(&loaded.modules[id.0].path).filter(|kept| kept.has_same_head(&loaded, *id)))
+        .collect();
+    let new: Vec<ModuleId> = wanted.iter().zip(&kept).filter(|(_, kept)| kept.is_none()).map(|(id, _)| *id).collect();
+    let resolve = |id: &ModuleId| Heads::resolve(&loaded, *id);
+    let mut heads: IndexMap<ModuleId, Heads<'_>> = new.iter().copied().zip(in_parallel(&new, &resolve)).collect();
+    let reference = |(id, kept): (&ModuleId, &Option<&Arc<Kept>>)| match (kept, heads.get(id)) {
+        (Some(kept), _) => kept.reference.clone(),
+        (None, heads) => heads.filter(|heads| heads.own.agent.is_some()).map(Heads::reference),
+    };
+    let references = wanted.iter().zip(&kept).filter_map(reference);
     let references: IndexMap<String, _> = references.map(|agent| (agent.name.clone(), agent)).collect();
+    let kept: Vec<Option<&Arc<Kept>>> =
+        kept.into_iter().map(|kept| kept.filter(|kept| kept.has_same_body(&loaded, &references))).collect();
+    for (id, _) in wanted.iter().zip(&kept).filter(|(_, kept)| kept.is_none()) {
+        heads.entry(*id).or_insert_with(|| Heads::resolve(&loaded, *id));
+    }
     let unusable = groups::unusable(&providers.missing_env, &providers.permissions);
     let shared = Shared {
         unusable: &unusable,
@@ -223,27 +275,45 @@ fn compile_pruned(world: &dyn World, entry: Entry, only: Option<&IndexSet<String
         providers: &providers.configs,
         read_errors: &loaded.read_errors,
     };
-    let outcomes: Vec<AgentOutcome> = in_parallel(&heads, &|heads| agent::compile(&shared, heads));
+    let new: Vec<&Heads<'_>> = heads.values().collect();
+    let mut made: IndexMap<ModuleId, Made> = new
+        .iter()
+        .map(|heads| heads.module)
+        .zip(in_parallel(&new, &|heads| Made::from(agent::compile(&shared, heads))))
+        .collect();
 
     let mut agents = Vec::new();
     let mut read = loaded.read.clone();
     let mut used_templates: IndexSet<String> = IndexSet::new();
-    for (outcome, heads) in outcomes.into_iter().zip(&heads) {
-        let lacks_imports = heads.visible.modules.iter().any(|id| loaded.modules[id.0].lacks_imports);
+    for (id, kept) in wanted.iter().zip(kept) {
+        let module = &loaded.modules[id.0];
+        let made = match kept {
+            Some(kept) => {
+                memory.keep(&module.path, || Some(Arc::clone(kept)));
+                kept.made.clone()
+            }
+            None => {
+                let Some(made) = made.swap_remove(id) else { continue };
+                memory.keep(&module.path, || Kept::of(&loaded, *id, &references, &made).map(Arc::new));
+                made
+            }
+        };
+        let lacks_imports = visible::closure(&loaded, *id).iter().any(|id| loaded.modules[id.0].lacks_imports);
         let follows = |found: &Diagnostic| lacks_imports && check::names::may_be_imported(found);
-        diagnostics.extend(outcome.findings.into_iter().filter(|found| !follows(found)));
-        read.extend(outcome.read);
-        used_templates.extend(outcome.used_templates);
-        providers.missing_env.extend(outcome.missing_env);
-        checked.add(outcome.counts);
-        agents.extend(outcome.agent.map(Arc::new));
+        diagnostics.extend(made.findings.into_iter().filter(|found| !follows(found)));
+        read.extend(made.read);
+        used_templates.extend(made.used_templates);
+        providers.missing_env.extend(made.missing_env);
+        checked.add(made.counts);
+        agents.extend(made.agent);
     }
     if entry == Entry::Project {
         check::templates::unused(&shared, &used_templates, &mut diagnostics);
         check::not_checked(&loaded, &mut checked);
     }
     checked.files = loaded.modules.len();
-    checked.agents = heads.iter().filter(|heads| heads.own.agent.is_some()).count();
+    checked.agents = wanted.iter().filter(|id| loaded.modules[id.0].decl.agent.is_some()).count();
+    memory.end(&loaded.sources);
     let diagnostics = diagnostics.sorted(&loaded.sources).into_iter();
     // What is odd in an assembled agent is its pieces being together; `check` tells of each where it belongs.
     let is_open = matches!(entry, Entry::Open { .. });
@@ -393,42 +463,7 @@ pub(crate) fn agents_named(node: &crate::source::Node) -> Vec<String> {
     names
 }
 
-/// The test files of a project, in the order of their paths: those of its `tests` directory, or at `paths` (files or
-/// directories, relative to the root). A test file is YAML or TOML with `cases` or `workflow` at its top; what lies in a
-/// project of its own below, is none of this one's.
-pub fn test_files(world: &dyn World, paths: &[PathBuf]) -> Vec<PathBuf> {
-    let tests = [PathBuf::from(Loaded::new(world).layout.tests)];
-    let paths = if paths.is_empty() { &tests } else { paths };
-    let mut found: IndexSet<PathBuf> = IndexSet::new();
-    for path in paths {
-        let listed = world.list(path);
-        if listed.is_empty() {
-            found.insert(path.clone());
-            continue;
-        }
-        let of_others: Vec<PathBuf> = listed
-            .iter()
-            .filter(|file| file.file_name().is_some_and(|name| PROJECT_FILES.iter().any(|project| name == *project)))
-            .filter_map(|file| file.parent().map(std::path::Path::to_owned))
-            .filter(|dir| dir != path && !dir.as_os_str().is_empty())
-            .collect();
-        let is_own = |file: &&PathBuf| !of_others.iter().any(|dir| file.starts_with(dir));
-        found.extend(listed.iter().filter(is_own).filter(|file| is_test_file(world, file)).cloned());
-    }
-    found.into_iter().collect()
-}
-
-fn is_test_file(world: &dyn World, path: &std::path::Path) -> bool {
-    let ending = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
-    if !matches!(ending, "yaml" | "yml" | "toml") {
-        return false;
-    }
-    let Ok(text) = world.read(path) else { return false };
-    text.lines().any(|line| {
-        let key = line.trim_start_matches(['[', '"', '\'']);
-        ["cases", "workflow"].iter().any(|word| {
-            key.strip_prefix(word)
-                .is_some_and(|rest| rest.trim_start_matches(['"', '\'']).trim_start().starts_with([':', '=', '.', ']']))
-        })
-    })
+/// The directory of a project's test files, relative to the root.
+pub(crate) fn tests_dir(world: &dyn World) -> String {
+    Loaded::new(world).layout.tests
 }

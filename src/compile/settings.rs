@@ -229,19 +229,30 @@ impl AgentCx<'_> {
             return Vec::new();
         };
         let persona: &Persona = persona.decl;
-        let lines = [
-            (&persona.role, "Role: ", ""),
-            (&persona.goal, "Goal: ", ""),
-            (&persona.backstory, "Backstory: ", ""),
-            (&persona.name, "You are ", "."),
-            (&persona.persona, "Your persona: ", "."),
-            (&persona.objective, "Your objective is ", "."),
-            (&persona.voice, "Your voice: ", "."),
+        let texts = [
+            &persona.role,
+            &persona.goal,
+            &persona.backstory,
+            &persona.name,
+            &persona.persona,
+            &persona.objective,
+            &persona.voice,
         ];
-        let lines = lines.into_iter().filter_map(|(text, before, after)| Some((text.as_ref()?, (before, after))));
+        let lines = texts.into_iter().zip(PERSONA_LINES).filter_map(|(text, around)| Some((text.as_ref()?, around)));
         lines.filter_map(|(text, around)| self.strings.template(&text.0, scope, around)).collect()
     }
 }
+
+/// What stands around the texts of a persona, in the order of its lines.
+pub(crate) const PERSONA_LINES: [(&str, &str); 7] = [
+    ("Role: ", ""),
+    ("Goal: ", ""),
+    ("Backstory: ", ""),
+    ("You are ", "."),
+    ("Your persona: ", "."),
+    ("Your objective is ", "."),
+    ("Your voice: ", "."),
+];
 
 /// A model that no role names, asked in the usual way.
 fn chosen(model: String) -> ModelChoice {

@@ -7,7 +7,8 @@ use crate::{record, words};
 
 use super::basic::{Count, Expr, Json, List, Name, Table, Template, mapping};
 use super::models::LlmRecord;
-use super::read::{Defs, Read, ReadCx};
+use super::read::{Defs, Read, ReadCx, properties_of, refuse_unknown_keys};
+use super::record::object_schema;
 
 record! {
     /// Cases that run a workflow on a scripted model.
@@ -52,8 +53,8 @@ record! {
 }
 
 record! {
-    /// One run, and what is expected of it.
-    pub struct CaseDecl = "a case" {
+    /// One run, and what is expected of it, without what a fixture has too.
+    pub struct CaseHead = "a case" {
         /// What the case shows.
         opt description: Name,
         /// Why the case is not run.
@@ -62,26 +63,6 @@ record! {
         def r#use: List<Name> = List::default(),
         /// Parameters: the case is run once for each row, whose values its strings see as `{{ name }}`.
         opt each: Rows,
-        /// Text that becomes a `UserInput`.
-        opt input: Json,
-        /// Objects on the blackboard, by type or by the name of an input; several of one type are a list.
-        opt inputs: Objects,
-        /// Where the clock stands.
-        opt now: Name,
-        /// Values that replace those of the workflow's `config`.
-        opt config: Objects,
-        /// Settings of every call to a model, before those of the workflow.
-        opt llm: LlmRecord,
-        /// What the model answers, by action: data, a step, or `{turns: […]}`; or `sampled`: made up from the types.
-        opt replies: Replies,
-        /// What tools give, by name: data, `{error: text}`, or `{turns: […]}`.
-        opt tools: Objects,
-        /// What actions give without being performed, by name: data, `{error: text}`, or `{turns: […]}`.
-        opt actions: Objects,
-        /// What people answer, by action; in order when a list.
-        opt answers: Objects,
-        /// Tools and actions without a stub are really performed.
-        opt live: bool,
         /// The only goal that counts.
         opt goal: Name,
         /// The type of the result.
@@ -91,23 +72,39 @@ record! {
     }
 }
 
-impl CaseDecl {
-    /// The part of the case that a fixture could be.
-    pub fn own(&self) -> Fixture {
-        Fixture {
-            place: self.place,
-            partial: self.partial,
-            input: self.input.clone(),
-            inputs: self.inputs.clone(),
-            now: self.now.clone(),
-            config: self.config.clone(),
-            llm: self.llm.clone(),
-            replies: self.replies.clone(),
-            tools: self.tools.clone(),
-            actions: self.actions.clone(),
-            answers: self.answers.clone(),
-            live: self.live,
-        }
+/// One run, and what is expected of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CaseDecl {
+    /// What only a case has.
+    pub head: CaseHead,
+    /// What a fixture could have.
+    pub own: Fixture,
+}
+
+impl Read for CaseDecl {
+    fn expected() -> String {
+        CaseHead::expected()
+    }
+
+    fn read(node: &Node, cx: &mut ReadCx) -> Option<CaseDecl> {
+        let Some(map) = node.as_map() else {
+            CaseHead::read(node, cx);
+            return None;
+        };
+        let keys = [CaseHead::KEYS, Fixture::KEYS].concat();
+        let map = &*refuse_unknown_keys(map, &keys, "a case", cx);
+        let head = CaseHead::read_fields(map, node.span, cx)?;
+        Some(CaseDecl { head, own: Fixture::read_fields(map, node.span, cx)? })
+    }
+
+    fn schema(defs: &mut Defs) -> Value {
+        defs.reference("CaseDecl", |defs| {
+            let mut properties = serde_json::Map::new();
+            for part in [CaseHead::schema(defs), Fixture::schema(defs)] {
+                properties.extend(properties_of(&part, defs));
+            }
+            object_schema(&["One run, and what is expected of it."], properties, &[], Vec::new())
+        })
     }
 }
 

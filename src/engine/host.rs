@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::action::context::{Question, QuestionKind, ServerCall};
 use crate::action::{Failure, FailureKind};
-use crate::llm::{Catalog, Cooldowns, Llm, ProviderConfig, ResponseCache, Script};
+use crate::llm::{Catalog, Cooldowns, Llm, Past, ProviderConfig, ResponseCache, Script};
 use crate::process::{AgentIndex, Host, Newer, Refused, RunSettings};
 use crate::program::{Agent, MissingEnv, Program};
 use crate::store::Store;
@@ -82,6 +82,8 @@ pub(super) struct Inner {
     asking: Arc<tokio::sync::Mutex<()>>,
     /// What was told of once.
     told: Arc<Mutex<BTreeSet<String>>>,
+    /// Processes that scripts of the project have answered in this program.
+    answered: Arc<Mutex<BTreeSet<String>>>,
     /// Where processes are kept.
     pub(super) store: Arc<OnceLock<Arc<dyn Store>>>,
 }
@@ -110,6 +112,7 @@ impl Inner {
             told: Arc::default(),
             responses: Arc::new(Responses::new(store.clone(), world.clone())),
             cooldowns: Cooldowns::default(),
+            answered: Arc::default(),
             store,
             world,
         }
@@ -133,6 +136,7 @@ impl Inner {
             told: self.told.clone(),
             responses: self.responses.clone(),
             cooldowns: Cooldowns::default(),
+            answered: self.answered.clone(),
             store: self.store.clone(),
             program,
         }
@@ -158,6 +162,22 @@ impl Inner {
         }
         lock(&self.granted).insert(key);
         Ok(())
+    }
+
+    /// Whether this program is the first time concerned with a process that scripts of the project may answer.
+    pub(super) fn is_new(&self, process: &str) -> bool {
+        !self.program.scripts.is_empty() && lock(&self.answered).insert(process.to_owned())
+    }
+
+    /// Tells the scripts of the project what they have answered a process before, in another program.
+    pub(super) fn recall(&self, past: &[Past]) {
+        for name in self.program.scripts.keys() {
+            let own = past.iter().filter(|past| past.model.split('/').next() == Some(name) || past.model.is_empty());
+            let own: Vec<Past> = own.cloned().collect();
+            if let (false, Ok(script)) = (own.is_empty(), self.provider(name)) {
+                script.recall(&own);
+            }
+        }
     }
 
     fn build(&self, name: &str) -> Result<Arc<dyn Llm>, String> {
@@ -315,8 +335,8 @@ impl Host for Inner {
     }
 
     fn answer<'a>(&'a self, question: &'a Question, run: &'a RunSettings) -> BoxFuture<'a, Option<Value>> {
-        if let Some(answer) = run.stubs.as_ref().and_then(|stubs| stubs.answer(question)) {
-            return Box::pin(std::future::ready(Some(answer)));
+        if let Some(stubs) = &run.stubs {
+            return Box::pin(std::future::ready(stubs.answer(question)));
         }
         let confirms = !matches!(question.kind, QuestionKind::Ask | QuestionKind::Message);
         if confirms && run.yes {

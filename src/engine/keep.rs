@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::llm::{Llm, Past, Scripted};
 use crate::process::event::EVENT_VERSION;
 use crate::process::journal::{Batch, Head, Journal, Left, Line, ObjectRecord, Record, Spent};
 use crate::process::{Core, Event, Ledger, Process, RestoreError, Status, Used, What};
@@ -227,6 +228,28 @@ async fn left(store: &dyn Store, process: &str) -> Result<Option<Left>, StoreErr
     Ok(Some(Left { head, records, children }))
 }
 
+/// What models answered a process and those that it started, each in order.
+async fn past(store: &dyn Store, process: &str) -> Result<Vec<Past>, StoreError> {
+    let (mut past, mut open) = (Vec::new(), vec![process.to_owned()]);
+    while let Some(process) = open.pop() {
+        let lines = store.lines(&process, "event").await?;
+        let events = lines.iter().filter_map(|line| serde_json::from_str::<Event>(line).ok());
+        for event in events {
+            let (name, model, text) = match event.what {
+                What::LlmReply { action, model, text, .. } => (action, model, Some(text)),
+                What::Retrying { action, what, .. } if what == "llm" => (action, String::new(), None),
+                _ => continue,
+            };
+            // Of a try that failed the model is told by the reply that came in the end.
+            let failed = past.iter_mut().rev().take_while(|past: &&mut Past| past.text.is_none());
+            failed.filter(|past| past.name == name).for_each(|past| past.model.clone_from(&model));
+            past.push(Past { name, model, text });
+        }
+        open.extend(store.children(&process).await?.into_iter().map(|row| row.process));
+    }
+    Ok(past)
+}
+
 /// Ends a stored process that no program runs.
 ///
 /// # Errors
@@ -328,7 +351,16 @@ impl Engine {
         if !unsupported.is_empty() {
             return Err(StartError::Unsupported(unsupported).into());
         }
-        let options = settings.under(options);
+        let mut options = settings.under(options);
+        let (past, is_known) = (past(&**store, id).await?, !self.inner().is_new(id));
+        if let Some(script) = options.script.take() {
+            let script = Scripted::new(script);
+            script.recall(&past);
+            options.model = Some(Arc::new(script));
+        }
+        if !is_known {
+            self.inner().recall(&past);
+        }
         let core = self.core_of(&agent, options, Some((id.to_owned(), left.spent())))?;
         Process::restore(core, left).map_err(wrong)
     }
@@ -351,6 +383,7 @@ impl Engine {
     /// Gives the store notice of a new process: what is too old goes, and another program may end it.
     pub(super) fn registered(&self, agent: &Agent, core: &Core) {
         let Some(store) = self.store() else { return };
+        self.inner().is_new(&core.id);
         let kill = core.kill.clone();
         store.on_asked_to_end(&core.id, Box::new(move || kill.kill()));
         let written = agent.written.modules.iter().filter_map(|module| module.store.as_ref());

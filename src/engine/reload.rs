@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::compile::{Checked, Compiled, Entry, compile};
+use crate::compile::{Checked, Compiled, Entry, Memory, compile_again};
 use crate::diag::{Diagnostic, Severity};
 use crate::program::{Change, Program};
 use crate::source::Sources;
@@ -51,14 +51,27 @@ pub struct Reloader {
     person: Option<Arc<dyn Person>>,
     engine: Option<Engine>,
     snapshot: Snapshot,
+    /// What the last compilation has left to the next.
+    memory: Memory,
     was_refused: bool,
+    /// Whether a file had content before the last look at the files, and none then.
+    has_lost_content: bool,
 }
 
 impl Reloader {
     /// A reloader that has read nothing yet.
     pub fn new(world: Arc<dyn World>, entry: Entry) -> Reloader {
         let snapshot = Snapshot::new(world.clone());
-        Reloader { world, entry, person: None, engine: None, snapshot, was_refused: false }
+        Reloader {
+            world,
+            entry,
+            person: None,
+            engine: None,
+            snapshot,
+            memory: Memory::new(),
+            was_refused: false,
+            has_lost_content: false,
+        }
     }
 
     /// A reloader that goes on from an engine whose program was compiled from the same entry.
@@ -99,7 +112,13 @@ impl Reloader {
         mut on: impl FnMut(&Reload),
     ) -> Result<(), WatchError> {
         loop {
-            let reload = self.reload();
+            let mut compiled = self.steady();
+            if self.has_lost_content {
+                // Editors empty a file, or take it away, before they write it: it must be quiet once more.
+                watch.settle();
+                compiled = self.steady();
+            }
+            let reload = self.apply(compiled);
             if reload.swapped || reload.cured || reload.is_refused() {
                 on(&reload);
             }
@@ -111,27 +130,35 @@ impl Reloader {
                     return Ok(());
                 }
             }
-            if self.snapshot.lacks_content() {
-                watch.settle();
-            }
         }
     }
 
     fn compile(&mut self) -> Compiled {
         self.snapshot = self.snapshot.next();
-        compile(&self.snapshot, self.entry.clone())
+        compile_again(&self.snapshot, self.entry.clone(), &mut self.memory)
     }
 
-    /// Reads the files as they are now, and puts what they say in force if it is valid and differs.
-    pub fn reload(&mut self) -> Reload {
+    /// Compiles the files in one state: those that were written while they were read are read again, because half of an
+    /// edit is no edit.
+    fn steady(&mut self) -> Compiled {
         let mut compiled = self.compile();
+        self.has_lost_content = self.snapshot.has_lost_content();
         for _ in 0..STEADY_TRIES {
-            // Files that were written while they were read are read again: half of an edit is no edit.
             if self.snapshot.is_current() {
                 break;
             }
             compiled = self.compile();
         }
+        compiled
+    }
+
+    /// Reads the files as they are now, and puts what they say in force if it is valid and differs.
+    pub fn reload(&mut self) -> Reload {
+        let compiled = self.steady();
+        self.apply(compiled)
+    }
+
+    fn apply(&mut self, compiled: Compiled) -> Reload {
         let mut reload = Reload {
             changes: Vec::new(),
             diagnostics: compiled.diagnostics.sorted(&compiled.sources),

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use super::elements::validator;
 use super::embed::Embeddings;
 use super::error::LlmError;
-use super::provider::{Capabilities, Llm};
+use super::provider::{Capabilities, Llm, Past};
 use super::reply::{DeltaSink, Finish, Reply, Usage, replay};
 use super::request::{OutputMode, Request};
 use super::structured;
@@ -101,6 +101,10 @@ impl Llm for Cached {
             self.cache.put(&key, &reply).await;
         }
         Ok(reply)
+    }
+
+    fn recall(&self, past: &[Past]) {
+        self.inner.recall(past);
     }
 
     fn wire(&self, request: &Request) -> Value {

@@ -50,7 +50,7 @@ pub use embed::Embeddings;
 pub use error::{LlmError, LlmErrorKind};
 pub use http::client_builder;
 pub use options::{Options, Thinking, ToolChoice};
-pub use provider::{BuildProvider, Capabilities, Environment, Llm, ProviderConfig, ProviderKind, Rate};
+pub use provider::{BuildProvider, Capabilities, Environment, Llm, Past, ProviderConfig, ProviderKind, Rate};
 pub use recording::Recorder;
 pub use reply::{Delta, DeltaSink, Finish, NoSink, Reply, Usage};
 pub use request::{ImageSource, Message, OutputMode, OutputSchema, Part, Picture, Request, Role, ToolSpec};

@@ -15,6 +15,17 @@ use super::request::{OutputMode, Request};
 use super::script::Script;
 use super::secret::Secret;
 
+/// A call to a model that was answered, or failed, before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Past {
+    /// Who asked: the request's name.
+    pub name: String,
+    /// `provider/id`; empty where it is not known.
+    pub model: String,
+    /// The text of the reply; `None`: the call failed.
+    pub text: Option<String>,
+}
+
 /// A provider of models; one serves any number of calls at once and shares its connections among them.
 #[async_trait]
 pub trait Llm: Send + Sync {
@@ -33,6 +44,11 @@ pub trait Llm: Send + Sync {
     fn output_mode(&self, model: &str, schema: &Value) -> OutputMode {
         let _ = schema;
         if self.capabilities(model).json_schema { OutputMode::Native } else { OutputMode::Instructions }
+    }
+
+    /// Hears what a process that goes on was answered before, in another program: a script goes on from there.
+    fn recall(&self, past: &[Past]) {
+        let _ = past;
     }
 
     /// Makes vectors of `texts` with the embedding model `model`, in their order; retries are the caller's.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::catalog::Catalog;
 use super::error::{LlmError, LlmErrorKind};
-use super::provider::{Capabilities, Llm, ProviderConfig, ProviderKind};
+use super::provider::{Capabilities, Llm, Past, ProviderConfig, ProviderKind};
 use super::reply::{DeltaSink, Finish, Reply, Usage, replay};
 use super::request::{Part, Request, Role};
 use super::script::{Outcome, Rule, Script, Step, When};
@@ -59,6 +59,57 @@ impl Scripted {
     }
 }
 
+/// Uses up the step that a call was answered with before. Of the request only its name and model are known, so among the
+/// rules that could have answered the first is taken that says the same, else the first.
+fn use_up(rules: &[Rule], used: &mut [u64], past: &Past) {
+    let steps = rules.iter().zip(used.iter()).enumerate().filter_map(|(at, (rule, used))| {
+        let When { action, model, .. } = &rule.when;
+        let is_for = action.as_ref().is_none_or(|action| is_named(&past.name, action))
+            && model.as_ref().is_none_or(|model| past.model.is_empty() || is_model(&past.model, model));
+        // Errors that ended a call left nothing that could be recalled.
+        let failed = |step: &&Step| matches!(step.outcome, Outcome::Error { .. });
+        let left = rule.steps.iter().cycle().skip(usize::try_from(*used).unwrap_or(0) % rule.steps.len());
+        let passed = match past.text {
+            Some(_) => left.clone().take(rule.steps.len()).take_while(failed).count() as u64,
+            None => 0,
+        };
+        let step = left.clone().nth(usize::try_from(passed).unwrap_or(0))?;
+        (is_for && steps_left(rule, used + passed)).then_some((at, step, passed + 1))
+    });
+    let steps: Vec<(usize, &Step, u64)> = steps.collect();
+    let same = steps.iter().find(|(_, step, _)| says(step, past));
+    if let Some((at, _, count)) = same.or(steps.first()) {
+        used[*at] += count;
+    }
+}
+
+/// Whether a step gives what a call was answered with.
+fn says(step: &Step, past: &Past) -> bool {
+    let Some(text) = &past.text else { return matches!(step.outcome, Outcome::Error { .. }) };
+    match &step.outcome {
+        Outcome::Reply(Value::String(said)) | Outcome::Raw(said) => said == text,
+        Outcome::Reply(data) => serde_json::from_str::<Value>(text).is_ok_and(|sent| is_inside(data, &sent)),
+        Outcome::Call(_) | Outcome::Refuse(_) => text.is_empty(),
+        Outcome::Error { .. } => false,
+    }
+}
+
+/// Whether data is what was sent, with or without its envelope.
+fn is_inside(data: &Value, sent: &Value) -> bool {
+    let of_members = |(key, value): (&String, &Value)| sent.get(key).is_some_and(|sent| is_inside(value, sent));
+    data == sent
+        || data.as_object().is_some_and(|members| !members.is_empty() && members.iter().all(of_members))
+        || sent.as_object().is_some_and(|envelope| envelope.len() == 1 && envelope.values().any(|inner| inner == data))
+}
+
+fn is_named(name: &str, action: &str) -> bool {
+    action == name || action == name.rsplit('.').next().unwrap_or_default()
+}
+
+fn is_model(full: &str, model: &str) -> bool {
+    model == full || full.split_once('/').is_some_and(|(_, id)| id == model)
+}
+
 fn steps_left(rule: &Rule, used: u64) -> bool {
     let passes = match (rule.times, rule.turns) {
         (Some(times), _) => times,
@@ -72,11 +123,10 @@ fn steps_left(rule: &Rule, used: u64) -> bool {
 fn mismatches(rule: &Rule, request: &Request, digest: Option<&str>) -> Vec<String> {
     let When { action, model, contains, tool_result, turn } = &rule.when;
     let mut wrong = Vec::new();
-    if let Some(action) = action {
-        let short = request.name.rsplit('.').next().unwrap_or_default();
-        if *action != request.name && action != short {
-            wrong.push(format!("`action` is `{}`, not `{action}`", request.name));
-        }
+    if let Some(action) = action
+        && !is_named(&request.name, action)
+    {
+        wrong.push(format!("`action` is `{}`, not `{action}`", request.name));
     }
     if let Some(model) = model
         && *model != request.full_model()
@@ -200,6 +250,11 @@ impl Llm for Scripted {
             replay(&reply, sink);
         }
         Ok(reply)
+    }
+
+    fn recall(&self, past: &[Past]) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        past.iter().for_each(|past| use_up(&self.rules, &mut used, past));
     }
 
     fn wire(&self, request: &Request) -> Value {
@@ -429,6 +484,46 @@ mod tests {
         request.messages.push(Message::assistant("more"));
         request.messages.push(Message::tool_results(vec![result("calc", "= 42")]));
         assert_eq!(model.call(&request, &NoSink).await.unwrap().text(), "number");
+    }
+
+    #[tokio::test]
+    async fn a_script_goes_on_where_another_program_left_it() {
+        let rules = json!([
+            {"when": {"action": "a", "contains": "special"}, "turns": [{"reply": "s1"}, {"reply": "s2"}]},
+            {"when": {"action": "a"}, "turns": [
+                {"error": 429}, {"call": {"tool": "web"}}, {"reply": {"n": 1}}, {"error": 500}, {"reply": [1]},
+                {"reply": "last"},
+            ]},
+            {"when": {"action": "b", "model": "openai/m"}, "reply": "always"},
+        ]);
+        let past = |name: &str, text: Option<&str>| Past {
+            name: name.into(),
+            model: "openai/m".into(),
+            text: text.map(str::to_owned),
+        };
+        let all = [
+            past("a", None),
+            past("S.a", Some("")),
+            past("b", Some("always")),
+            past("a", Some("s1")),
+            past("a", Some(r#"{"n":1}"#)),
+            // The 500 ended a call for good: nothing is known of it.
+            past("a", Some(r#"{"value":[1]}"#)),
+            past("other", Some("x")),
+        ];
+        let used = |count: usize| {
+            let model = model(rules.clone());
+            model.recall(&all[..count]);
+            model.used()
+        };
+        let counts: Vec<Vec<u64>> = (0..=all.len()).map(used).collect();
+        let expected =
+            [[0, 0, 0], [0, 1, 0], [0, 2, 0], [0, 2, 1], [1, 2, 1], [1, 3, 1], [1, 5, 1], [1, 5, 1]].map(Vec::from);
+        assert_eq!(counts, expected);
+        let model = model(rules);
+        model.recall(&all);
+        assert_eq!(model.call(&ask("a", "x"), &NoSink).await.unwrap().text(), "last");
+        assert_eq!(model.call(&ask("a", "special"), &NoSink).await.unwrap().text(), "s2");
     }
 
     #[tokio::test]

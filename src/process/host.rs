@@ -134,7 +134,7 @@ pub trait Stubs: Send + Sync {
     /// The output of an action; `None`: its body is really performed.
     fn action(&self, name: &str) -> Option<Result<Value, Failure>>;
 
-    /// What a person answers; `None`: they are really asked, where there is one.
+    /// What a person answers; `None`: no one does, and the process waits.
     fn answer(&self, question: &Question) -> Option<Value>;
 }
 

@@ -145,6 +145,7 @@ impl Changes {
             ("permissions", old.permissions == new.permissions),
             ("model catalog", old.catalog == new.catalog),
             ("autonomy", old.autonomy == new.autonomy),
+            ("personality of the log", old.voice == new.voice),
         ];
         for (name, _) in settings.iter().filter(|(_, same)| !same) {
             self.add(How::Changed, name, "", Vec::new(), None);

@@ -131,6 +131,11 @@ impl Program {
 
 /// Providers as text that differs where they differ; used for comparing only, it holds keys.
 fn format_providers(program: &Program) -> Vec<(String, String)> {
+    provider_texts(&program.providers)
+}
+
+/// Providers as texts that differ when their settings do; secrets are in them.
+pub(crate) fn provider_texts(providers: &IndexMap<String, ProviderConfig>) -> Vec<(String, String)> {
     let text = |config: &ProviderConfig| {
         let key = config.api_key.as_ref().map(|key| key.expose().to_owned());
         let headers = config.headers.iter().map(|(name, value)| (name, value.expose()));
@@ -140,7 +145,7 @@ fn format_providers(program: &Program) -> Vec<(String, String)> {
         let places = (&config.base_url, &config.api, &config.api_version, &config.organization, &config.region);
         format!("{} {places:?} {key:?} {signing:?} {headers:?} {:?} {:?}", config.kind, config.timeout, config.rate)
     };
-    program.providers.iter().map(|(name, config)| (name.clone(), text(config))).collect()
+    providers.iter().map(|(name, config)| (name.clone(), text(config))).collect()
 }
 
 /// What tools and actions may touch; deny comes first (runtime.md 8).

@@ -108,8 +108,8 @@ fn rewritten(text: &str, operands: Vec<Span>, points: &[Point], first: usize) ->
         inserted.push((span.start, true, OPEN.into()));
         inserted.push((span.end, false, CLOSE.into()));
     }
-    for (at, point) in points.iter().enumerate() {
-        let (range, open, close) = point.around(first + at);
+    for point in points {
+        let (range, open, close) = point.around(first);
         inserted.push((range.start, true, open.into()));
         inserted.push((range.end, false, close.into()));
     }

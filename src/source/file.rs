@@ -92,6 +92,10 @@ pub struct Sources {
     files: Vec<Arc<Source>>,
     by_path: BTreeMap<String, FileId>,
     nowhere: Arc<Source>,
+    /// The ids of each path, in the order in which it was added; those of tables before this one too.
+    ids: Arc<BTreeMap<String, Vec<FileId>>>,
+    /// The files of the table before this one.
+    before: Arc<[Arc<Source>]>,
 }
 
 impl Default for Source {
@@ -106,12 +110,40 @@ impl Sources {
         Self::default()
     }
 
+    /// An empty table that gives each path the id which it has in this one, so that spans of both are the same.
+    pub fn next(&self) -> Self {
+        let nowhere = Arc::<Source>::default();
+        Self {
+            files: vec![nowhere.clone(); self.files.len()],
+            by_path: BTreeMap::new(),
+            nowhere,
+            ids: self.ids.clone(),
+            before: self.files.clone().into(),
+        }
+    }
+
     /// Adds a file. A path that is there already keeps its old id for old spans and is found under the new one.
     pub fn add(&mut self, path: impl Into<String>, text: impl Into<Arc<str>>) -> FileId {
-        let source = Source::new(path, text);
-        let id = FileId(self.files.len() as u32);
-        self.by_path.insert(source.path.clone(), id);
-        self.files.push(Arc::new(source));
+        let (path, text) = (path.into(), text.into());
+        let ids = self.ids.get(&path).map(Vec::as_slice).unwrap_or_default();
+        let added =
+            self.by_path.get(&path).and_then(|last| ids.iter().position(|id| id == last)).map_or(0, |at| at + 1);
+        let id = match ids.get(added) {
+            Some(id) => *id,
+            None => {
+                let id = FileId(self.files.len() as u32);
+                Arc::make_mut(&mut self.ids).entry(path.clone()).or_default().push(id);
+                self.files.push(self.nowhere.clone());
+                id
+            }
+        };
+        let at = id.0 as usize;
+        let known = self.before.get(at).filter(|known| Arc::ptr_eq(&known.text, &text) && known.path == path);
+        let source = known.cloned().unwrap_or_else(|| Arc::new(Source::new(path.clone(), text)));
+        self.by_path.insert(path, id);
+        if let Some(slot) = self.files.get_mut(at) {
+            *slot = source;
+        }
         id
     }
 
@@ -127,7 +159,8 @@ impl Sources {
 
     /// All files in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = (FileId, &Source)> {
-        self.files.iter().enumerate().map(|(at, source)| (FileId(at as u32), source.as_ref()))
+        let there = self.files.iter().enumerate().filter(|(_, source)| !Arc::ptr_eq(source, &self.nowhere));
+        there.map(|(at, source)| (FileId(at as u32), source.as_ref()))
     }
 
     /// The text that a span covers.
@@ -159,5 +192,20 @@ mod tests {
         assert_eq!(sources.find("a.yaml"), Some(new));
         assert_eq!(sources.get(old).text(), "x");
         assert_eq!(sources.get(FileId(99)).path(), "");
+    }
+
+    #[test]
+    fn the_next_table_gives_the_same_ids() {
+        let mut sources = Sources::new();
+        let text: Arc<str> = "a".into();
+        let [a, b, again] = [("a", text.clone()), ("b", "b".into()), ("a", "x".into())].map(|(p, t)| sources.add(p, t));
+        let mut next = sources.next();
+        let c = next.add("c", "c");
+        assert_eq!(next.iter().map(|(id, _)| id).collect::<Vec<_>>(), [c]);
+        assert_eq!([next.add("a", text.clone()), next.add("a", "y"), next.add("a", "z")].map(|id| id == c), [false; 3]);
+        assert_eq!((next.get(a).text(), next.get(again).text(), next.get(b).text()), ("a", "y", ""));
+        assert!(std::ptr::eq(sources.get(a), next.get(a)));
+        assert_eq!(next.find("b"), None);
+        assert_eq!(next.next().add("c", ""), c);
     }
 }

@@ -216,6 +216,6 @@ impl Case {
 
     /// The layers of a case: `base` of the file, the fixtures it uses, its own part.
     pub(super) fn layers(base: &[Fixture], used: Vec<Fixture>, own: &CaseDecl) -> Vec<Fixture> {
-        base.iter().cloned().chain(used).chain([own.own()]).collect()
+        base.iter().cloned().chain(used).chain([own.own.clone()]).collect()
     }
 }

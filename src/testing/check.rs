@@ -131,7 +131,7 @@ fn unknown<'a>(
 /// Checks everything that a case names.
 pub(super) fn check_case(known: &Known, case: &CaseDecl, parts: &Parts, found: &mut Vec<Diagnostic>) {
     check_inputs(known, parts, found);
-    if let Some(config) = &case.config {
+    if let Some(config) = &case.own.config {
         for entry in config.map().iter() {
             let first = entry.key.value.split('.').next().unwrap_or_default();
             if !known.agent.config.contains_key(first) {
@@ -140,7 +140,7 @@ pub(super) fn check_case(known: &Known, case: &CaseDecl, parts: &Parts, found: &
             }
         }
     }
-    if let Some(Replies::By(replies)) = &case.replies {
+    if let Some(Replies::By(replies)) = &case.own.replies {
         for entry in replies.map().iter() {
             let (name, span) = (entry.key.value.as_str(), entry.key.span);
             match known.actions.get(name) {
@@ -159,26 +159,26 @@ pub(super) fn check_case(known: &Known, case: &CaseDecl, parts: &Parts, found: &
             }
         }
     }
-    for entry in case.tools.as_ref().map(|tools| tools.map()).unwrap_or_default().iter() {
+    for entry in case.own.tools.as_ref().map(|tools| tools.map()).unwrap_or_default().iter() {
         known.tool(&entry.key.value, entry.key.span, found);
     }
-    for entry in case.actions.as_ref().map(|actions| actions.map()).unwrap_or_default().iter() {
+    for entry in case.own.actions.as_ref().map(|actions| actions.map()).unwrap_or_default().iter() {
         known.action(&entry.key.value, entry.key.span, found);
     }
-    for entry in case.answers.as_ref().map(|answers| answers.map()).unwrap_or_default().iter() {
+    for entry in case.own.answers.as_ref().map(|answers| answers.map()).unwrap_or_default().iter() {
         // The messages of a chat are the answers of `chat`.
         let is_message = known.agent.chat.is_some() && entry.key.value == "chat";
         if !is_message && !known.tools.contains(&entry.key.value) {
             known.action(&entry.key.value, entry.key.span, found);
         }
     }
-    if let Some(goal) = &case.goal {
+    if let Some(goal) = &case.head.goal {
         known.goal(goal, found);
     }
-    if let Some(returns) = &case.returns {
+    if let Some(returns) = &case.head.returns {
         known.type_named(returns, found);
     }
-    if let Some(expect) = &case.expect {
+    if let Some(expect) = &case.head.expect {
         check_expect(known, expect, found);
     }
 }

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::compile::PERSONA_LINES;
 use crate::process::{Document, Event, What};
 use crate::prompt::{Arm, Reach};
 use crate::source::{Node, NodeKind, Sources, Span, Text, read};
 
 use super::load::{Suite, SuiteFile};
 use super::report::Report;
+use super::run::OUTSIDE;
 
 /// What the cases of a run reach.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -117,6 +119,8 @@ impl Suite {
 struct Template<'s> {
     sources: &'s Sources,
     text: Text,
+    /// How many bytes stand before the text where it is rendered.
+    before: usize,
     reach: Reach,
 }
 
@@ -135,14 +139,15 @@ impl Template<'_> {
 
     fn branches(&self) -> impl Iterator<Item = MissedBranch> {
         self.reach.branches.iter().filter(|branch| !branch.taken).map(|branch| {
-            let (file, line) = self.place(self.text.span_of(branch.range.clone()));
+            let range = branch.range.start.saturating_sub(self.before)..branch.range.end.saturating_sub(self.before);
+            let (file, line) = self.place(self.text.span_of(range.clone()));
             let what = match branch.arm {
                 Arm::Holds => "`if` never holds",
                 Arm::Fails => "`if` always holds",
                 Arm::Element => "`for` never has an element",
                 Arm::Empty => "`for` is never empty",
             };
-            let text = short(self.text.value.get(branch.range.clone()).unwrap_or_default());
+            let text = short(self.text.value.get(range).unwrap_or_default());
             MissedBranch { file, line, what, text, rendered: self.reach.rendered }
         })
     }
@@ -162,16 +167,18 @@ fn short(text: &str) -> String {
 struct Places<'s> {
     sources: &'s Sources,
     texts: BTreeMap<String, Text>,
+    /// Texts of bodies that reach out of the program: cases have stubs for them.
+    outside: BTreeSet<String>,
 }
 
 impl<'s> Places<'s> {
     /// The strings of the files that are under the root, and those that are a text as a whole.
     fn of(root: &std::path::Path, sources: &'s Sources) -> Places<'s> {
-        let mut texts = BTreeMap::new();
+        let (mut texts, mut outside) = (BTreeMap::new(), BTreeMap::new());
         for (id, source) in sources.iter().filter(|(_, source)| root.join(source.path()).is_file()) {
             if [".yaml", ".yml", ".toml"].iter().any(|end| source.path().ends_with(end)) {
                 if let (Some(node), _) = read(id, source) {
-                    collect(&node, &mut texts);
+                    collect(&node, &mut texts, &mut outside);
                 }
             } else {
                 let span = Span::new(id, 0, source.text().len() as u32);
@@ -179,18 +186,35 @@ impl<'s> Places<'s> {
                 texts.entry(text.value.clone()).or_insert(text);
             }
         }
-        Places { sources, texts }
+        let only_outside = outside.keys().filter(|text| !texts.contains_key(*text)).cloned().collect();
+        outside.append(&mut texts);
+        Places { sources, texts: outside, outside: only_outside }
+    }
+
+    /// The text that a template was made of, and how many bytes stand before it: a persona's stands in a sentence.
+    fn text(&self, source: &str) -> Option<(&Text, usize)> {
+        let in_sentence = |(before, after): (&str, &str)| {
+            let inside = source.strip_prefix(before)?.strip_suffix(after)?;
+            // White space at the end went when the sentence was made.
+            let text = self.texts.get(inside).or_else(|| self.texts.get(&format!("{inside}\n")))?;
+            Some((text, before.len()))
+        };
+        let whole = self.texts.get(source).map(|text| (text, 0));
+        whole.or_else(|| PERSONA_LINES.into_iter().find_map(in_sentence))
     }
 
     /// The templates of a file's agent that are among the texts, in the order of their places.
     fn found(&self, file: &SuiteFile) -> Vec<Template<'s>> {
         let mut found: Vec<Template<'s>> = Vec::new();
         for reach in file.agent.templates.reached() {
-            let Some(text) = self.texts.get(&reach.source) else { continue };
+            let Some((text, before)) = self.text(&reach.source) else { continue };
+            if !reach.rendered && self.outside.contains(&text.value) {
+                continue;
+            }
             // A file can be a prompt and be drawn in by others.
             match found.iter_mut().find(|known| known.text.value == text.value) {
                 Some(known) => known.add(reach),
-                None => found.push(Template { sources: self.sources, text: text.clone(), reach }),
+                None => found.push(Template { sources: self.sources, text: text.clone(), before, reach }),
             }
         }
         found.sort_by_key(|template| (template.place(template.text.span).0, template.text.span.start));
@@ -207,11 +231,15 @@ impl Template<'_> {
     }
 }
 
-fn collect(node: &Node, texts: &mut BTreeMap<String, Text>) {
+/// Collects the texts of a file; those of bodies that reach out of the program for themselves.
+fn collect(node: &Node, texts: &mut BTreeMap<String, Text>, outside: &mut BTreeMap<String, Text>) {
     match &node.kind {
         NodeKind::Text(text) => drop(texts.entry(text.value.clone()).or_insert_with(|| text.clone())),
-        NodeKind::List(items) => items.iter().for_each(|item| collect(item, texts)),
-        NodeKind::Map(map) => map.iter().for_each(|entry| collect(&entry.value, texts)),
+        NodeKind::List(items) => items.iter().for_each(|item| collect(item, texts, outside)),
+        NodeKind::Map(map) => map.iter().for_each(|entry| match OUTSIDE.contains(&entry.key.value.as_str()) {
+            true => collect(&entry.value, outside, &mut BTreeMap::new()),
+            false => collect(&entry.value, texts, outside),
+        }),
         _ => {}
     }
 }

@@ -230,7 +230,8 @@ fn how_far(outcome: &Outcome<'_>) -> String {
         let action = failure.action.as_ref().map(|action| format!("`{action}`: ")).unwrap_or_default();
         out += &format!("\nwhy: {action}{}", failure.message);
     }
-    if let Some(waiting) = &document.waiting {
+    outcome.unanswered.iter().for_each(|line| out += &format!("\nwhy: {line}"));
+    if let Some(waiting) = document.waiting.as_ref().filter(|_| outcome.unanswered.is_empty()) {
         out += &format!("\nit waits in `{}`: {}", waiting.action, waiting.prompt);
     }
     let came: Vec<String> = document

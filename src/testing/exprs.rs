@@ -94,7 +94,7 @@ pub(super) fn compile_checks(
 fn scope(expect: &Expect, known: &Known, case: &CaseDecl, parameters: &Map<String, Value>) -> Scope {
     let agent = &known.agent;
     let named = |name: &str| agent.types.id(name).map(|id| Ty::named(&agent.types, id));
-    let written = expect.output.as_ref().and_then(|output| output.r#type.as_ref()).or(case.returns.as_ref());
+    let written = expect.output.as_ref().and_then(|output| output.r#type.as_ref()).or(case.head.returns.as_ref());
     let output = match written {
         Some(name) => match name.value.strip_prefix("list<").and_then(|rest| rest.strip_suffix('>')) {
             Some(element) => Ty::List(Box::new(named(element).unwrap_or(Ty::Any))),

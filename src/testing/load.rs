@@ -20,6 +20,7 @@ use super::case::{Case, Parts, row_name};
 use super::check::{Known, check_case};
 use super::exprs::compile_checks;
 use super::fill::Filler;
+use super::find::test_files;
 use super::snapshot::file_part;
 
 /// How deep test files may import one another.
@@ -92,16 +93,20 @@ impl Loaded {
 impl Suite {
     /// Reads the test files at `paths` (files or directories, relative to `root`); all of the project without any.
     pub fn load(root: &Path, paths: &[PathBuf]) -> Loaded {
-        let world = SystemWorld::new(root);
+        Suite::load_in(&SystemWorld::new(root), root, paths)
+    }
+
+    /// [`Suite::load`] with the files as `world` has them.
+    pub fn load_in(world: &dyn World, root: &Path, paths: &[PathBuf]) -> Loaded {
         let mut loader = Loader {
-            world: &world,
+            world,
             sources: Sources::new(),
             findings: Diagnostics::new(),
             read: IndexMap::new(),
             programs: IndexMap::new(),
             broken: Vec::new(),
         };
-        let files = crate::compile::test_files(&world, paths);
+        let files = test_files(world, paths);
         let files: Vec<SuiteFile> = files.iter().filter_map(|path| loader.file(path)).collect();
         let findings = loader.findings.sorted(&loader.sources);
         let suite = Suite { root: root.to_owned(), sources: loader.sources, files };
@@ -138,7 +143,7 @@ struct ReadFile {
 type Subject = (Arc<Program>, Arc<Agent>, Arc<Sources>);
 
 struct Loader<'w> {
-    world: &'w SystemWorld,
+    world: &'w dyn World,
     sources: Sources,
     findings: Diagnostics,
     read: IndexMap<String, Option<ReadFile>>,
@@ -185,17 +190,17 @@ impl Loader<'_> {
                 }
                 check_case(&known, &case, &parts, &mut found);
                 let judged = |check: &_| compile_checks(check, &known, &case, &parameters, &mut builder, &mut found);
-                let checks = case.expect.as_ref().map(judged).unwrap_or_default();
+                let checks = case.head.expect.as_ref().map(judged).unwrap_or_default();
                 self.findings.extend(found);
                 cases.push(Case {
                     name: full,
                     base: name.value.clone(),
                     span: name.span,
-                    skip: case.skip.as_ref().map(|why| why.value.clone()),
+                    skip: case.head.skip.as_ref().map(|why| why.value.clone()),
                     parameters,
-                    goal: case.goal.as_ref().map(|goal| goal.value.clone()),
-                    returns: case.returns.as_ref().map(|name| name.value.clone()),
-                    expect: case.expect,
+                    goal: case.head.goal.as_ref().map(|goal| goal.value.clone()),
+                    returns: case.head.returns.as_ref().map(|name| name.value.clone()),
+                    expect: case.head.expect,
                     checks,
                     parts,
                 });
@@ -241,7 +246,7 @@ impl Loader<'_> {
     /// The fixtures that a case uses.
     fn fixtures(&mut self, file: &ReadFile, case: &CaseDecl) -> Vec<Fixture> {
         let mut used = Vec::new();
-        for name in case.r#use.iter() {
+        for name in case.head.r#use.iter() {
             if let Some(fixture) = file.fixtures.get(&name.value) {
                 used.push(fixture.clone());
                 continue;

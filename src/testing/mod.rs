@@ -18,6 +18,7 @@ mod coverage;
 mod expect;
 mod exprs;
 mod fill;
+mod find;
 mod init;
 mod judge;
 mod junit;
@@ -31,6 +32,7 @@ mod subset;
 
 pub use case::Case;
 pub use coverage::{Coverage, FileCoverage, MissedBranch, MissedTemplate};
+pub use find::is_test_file;
 pub use init::{First, first_test};
 pub use load::{Broken, Loaded, Suite, SuiteFile};
 pub use report::{CaseReport, CaseStatus, Problem, Report};

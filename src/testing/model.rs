@@ -55,8 +55,13 @@ impl CaseModel {
 pub(super) fn sampled(request: &Request) -> Result<Value, String> {
     match &request.output {
         None => Ok(Value::from(format!("A reply to {}", request.name))),
-        Some(output) => sample(&Validators::new(Arc::new(Types::with_built_ins())), &view(&output.schema)),
+        Some(output) => made_up(&output.schema),
     }
+}
+
+/// Data that fits a schema.
+pub(super) fn made_up(schema: &Value) -> Result<Value, String> {
+    sample(&Validators::new(Arc::new(Types::with_built_ins())), &view(schema))
 }
 
 #[async_trait]

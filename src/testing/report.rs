@@ -109,6 +109,14 @@ pub struct Report {
     pub ms: f64,
 }
 
+impl CaseReport {
+    /// The snapshots of its prompts, relative to the root.
+    pub fn snapshot_files(&self) -> Vec<std::path::PathBuf> {
+        let dir = super::snapshot::place(&self.file).0;
+        self.snapshots.iter().map(|stem| dir.join(format!("{stem}.snap"))).collect()
+    }
+}
+
 impl Report {
     /// How many cases ended so.
     pub fn count(&self, status: CaseStatus) -> usize {

@@ -61,11 +61,13 @@ pub(super) struct Outcome<'a> {
     pub(super) document: Document,
     pub(super) exchanges: Vec<Exchange>,
     pub(super) events: Vec<Event>,
+    /// Questions that the case has no answer to.
+    pub(super) unanswered: Vec<String>,
     pub(super) options: &'a RunTests,
 }
 
 /// Kinds of bodies that reach out of the program.
-const OUTSIDE: &[&str] = &["exec", "http"];
+pub(super) const OUTSIDE: &[&str] = &["exec", "http"];
 
 impl Suite {
     /// Runs the cases.
@@ -278,6 +280,7 @@ impl Runner {
             case,
             document: run.process.document(),
             process: &run.process,
+            unanswered: run.stubs.unanswered(),
             exchanges: run.model.take(),
             events: std::mem::take(&mut *run.events.lock().unwrap_or_else(PoisonError::into_inner)),
             options,

@@ -93,6 +93,8 @@ pub(super) struct Seen {
     answers: IndexMap<String, usize>,
     /// What was called without a stub, or oftener than its stub has turns.
     pub(super) problems: Vec<String>,
+    /// Questions without an answer: what is asked, and a line to add.
+    unanswered: Vec<String>,
 }
 
 impl CaseStubs {
@@ -128,6 +130,13 @@ impl CaseStubs {
         let mut problems = seen.problems.clone();
         problems.dedup();
         (problems, unused)
+    }
+
+    /// Questions that no one has answered, each with a line to add.
+    pub(super) fn unanswered(&self) -> Vec<String> {
+        let mut lines = self.seen.lock().unwrap_or_else(PoisonError::into_inner).unanswered.clone();
+        lines.dedup();
+        lines
     }
 
     fn give(&self, stub: &Stub, what: &str, name: &str, used: usize, seen: &mut Seen) -> Result<Value, Failure> {
@@ -205,10 +214,23 @@ impl Stubs for CaseStubs {
             _ => "",
         };
         let names = [tool, question.action.as_str(), short];
-        let (name, answers) = names.into_iter().find_map(|name| self.answers.get_key_value(name))?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let used = *seen.answers.entry(name.clone()).and_modify(|n| *n += 1).or_insert(1) - 1;
-        let answer = answers.given.get(used)?.clone();
+        let found = names.into_iter().find_map(|name| self.answers.get_key_value(name));
+        let given = found.map(|(name, answers)| {
+            let used = *seen.answers.entry(name.clone()).and_modify(|n| *n += 1).or_insert(1) - 1;
+            (answers.given.get(used).cloned(), answers.given.len())
+        });
+        let answer = match given {
+            Some((Some(answer), _)) => answer,
+            Some((None, count)) => {
+                seen.unanswered.push(no_answer(question, count));
+                return None;
+            }
+            None => {
+                seen.unanswered.push(no_answer(question, 0));
+                return None;
+            }
+        };
         Some(match (&question.kind, answer) {
             (QuestionKind::ConfirmAction | QuestionKind::ConfirmTool { .. }, Value::Bool(agrees)) => {
                 serde_json::json!({"confirm": agrees})
@@ -216,6 +238,29 @@ impl Stubs for CaseStubs {
             (_, answer) => answer,
         })
     }
+}
+
+/// A question that is asked once more than it has answers, with what to add.
+fn no_answer(question: &Question, given: usize) -> String {
+    let (name, what) = match &question.kind {
+        QuestionKind::ConfirmTool { tool, .. } => (tool, "the tool"),
+        _ => (&question.action, "the action"),
+    };
+    let has = match given {
+        0 => "and the case has no answer".to_owned(),
+        1 => "for the 2nd time, and the case has one answer".to_owned(),
+        n => format!("for the {} time, and the case has {n} answers", nth(n + 1)),
+    };
+    let answer = match &question.kind {
+        QuestionKind::ConfirmTool { .. } | QuestionKind::ConfirmAction => "true".to_owned(),
+        QuestionKind::Message => "a message".to_owned(),
+        QuestionKind::Ask => match super::model::made_up(&question.form) {
+            Ok(value) => super::subset::short(&value),
+            Err(_) => "…".to_owned(),
+        },
+    };
+    let add = if given == 0 { format!("answers: {{{name}: {answer}}}") } else { format!("{answer} to its list") };
+    format!("{what} `{name}` asks a person ({:?}) {has}: add `{add}`", question.prompt)
 }
 
 #[cfg(test)]

@@ -99,6 +99,12 @@ pub trait World: Send + Sync {
         None
     }
 
+    /// Whether everything that was asked about a path before this state of the world would be answered in the same way;
+    /// it counts as asked again then. `false` where nothing is remembered.
+    fn is_as_before(&self, _path: &Path) -> bool {
+        false
+    }
+
     /// Where the root is on this machine; `None` for a world that is not on disk. For programs that are run there.
     fn root(&self) -> Option<&Path> {
         None

@@ -78,6 +78,16 @@ impl Snapshot {
         })
     }
 
+    /// Whether a file had content before this snapshot, and is gone or empty in it and still now.
+    pub fn has_lost_content(&self) -> bool {
+        self.before.iter().any(|(key, before)| match (&before.answer, self.lock().get(key).map(|kept| &kept.answer)) {
+            (Answer::Text(Ok(text)), _) if text.is_empty() => false,
+            (Answer::Text(Ok(_)), Some(Answer::Text(Ok(text)))) if !text.is_empty() => false,
+            (Answer::Text(Ok(_)), _) => self.world.read_bytes(&key.0).map_or(true, |bytes| bytes.is_empty()),
+            _ => false,
+        })
+    }
+
     /// Files that were read or looked for, and directories that were listed (`true`).
     pub fn asked(&self) -> Vec<(PathBuf, bool)> {
         self.lock().keys().map(|(path, question)| (path.clone(), *question == Question::List)).collect()
@@ -149,6 +159,13 @@ impl World for Snapshot {
         self.world.stamp(path)
     }
 
+    fn is_as_before(&self, path: &Path) -> bool {
+        let questions = [Question::Text, Question::Bytes, Question::List, Question::Exists];
+        let before = questions.map(|question| self.before.get_key_value(&(path.to_owned(), question)));
+        let mut before = before.into_iter().flatten().peekable();
+        before.peek().is_some() && before.all(|((path, question), kept)| self.answer(path, *question) == kept.answer)
+    }
+
     fn root(&self) -> Option<&Path> {
         self.world.root()
     }
@@ -195,6 +212,18 @@ mod tests {
     }
 
     #[test]
+    fn what_was_asked_before_is_asked_again_when_something_hangs_on_it() {
+        let world = Arc::new(MemoryWorld::with_files([("a.txt", "one"), ("b.txt", "b")]));
+        let first = Snapshot::new(world.clone());
+        assert!(first.exists(Path::new("a.txt")) && first.read_bytes(Path::new("b.txt")).is_ok());
+        let next = first.next();
+        assert!(next.is_as_before(Path::new("a.txt")) && !next.is_as_before(Path::new("c.txt")));
+        assert_eq!(next.asked(), [(PathBuf::from("a.txt"), false)]);
+        world.save("b.txt", "other");
+        assert!(!next.is_as_before(Path::new("b.txt")));
+    }
+
+    #[test]
     fn a_file_that_is_being_saved_lacks_its_content() {
         let world = Arc::new(MemoryWorld::with_files([("x.yaml", "one"), ("empty.yaml", "")]));
         let snapshot = Snapshot::new(world.clone());
@@ -202,6 +231,14 @@ mod tests {
         assert!(!snapshot.lacks_content());
         world.save("x.yaml", "");
         assert!(snapshot.lacks_content());
+        for is_asked in [true, false] {
+            let next = snapshot.next();
+            assert!(!is_asked || next.read(Path::new("x.yaml")).is_ok());
+            assert!(next.has_lost_content());
+            // What was lost before is no news.
+            let later = next.next();
+            assert!(later.read(Path::new("x.yaml")).is_ok() && !later.has_lost_content());
+        }
         world.delete("x.yaml");
         assert!(snapshot.lacks_content());
         world.save("x.yaml", "two");

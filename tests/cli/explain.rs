@@ -18,7 +18,7 @@ fn a_page_says_what_why_and_the_cure() {
     assert!(output.stderr.contains("`duplicate-key`"), "{output}");
 }
 
-/// The codes that `check`, or `test`, finds in a page's files.
+/// The codes that `check` finds in a page's files.
 fn found(layers: &[Vec<Fence>]) -> Vec<String> {
     let project = Project::new();
     for (index, file) in layers.iter().flat_map(|files| files.iter().enumerate()) {
@@ -26,10 +26,7 @@ fn found(layers: &[Vec<Fence>]) -> Vec<String> {
         let path = file.path().map_or(format!("workflows/example-{index}.{end}"), str::to_owned);
         project.write(&path, file.text);
     }
-    // What is wrong in test files is found by `test`.
-    let is_test = layers.iter().flatten().any(|file| file.path().is_some_and(|path| path.starts_with("tests/")));
-    let verb = if is_test { "test" } else { "check" };
-    let document = project.run(&[verb, "--json"]).json();
+    let document = project.run(&["check", "--json"]).json();
     let codes = document["diagnostics"].as_array().into_iter().flatten();
     codes.filter_map(|finding| finding["code"].as_str().map(str::to_owned)).collect()
 }

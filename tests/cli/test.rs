@@ -338,11 +338,36 @@ fn only_files_with_cases_are_test_files() {
     project.write("tests/nested/tests/x.yaml", "workflow: nowhere.yaml\ncases: {}\n");
     let output = project.run(&["test"]).exits(2);
     assert!(output.stderr.contains("there are no test files"), "{output}");
-    let check = project.run(&["check", "--json"]).exits(0).json();
-    assert_eq!(check["checked"]["not_checked"], json!([]));
-    project.write("tests/x.yaml", "workflow: ../workflows/ask.yaml\ncases: {}\n");
-    let check = project.run(&["check", "--json"]).exits(0).json();
-    assert_eq!(check["checked"]["not_checked"], json!(["1 test file (`agent-run test` does)"]));
+    let check = |project: &Project| project.run(&["check", "--json"]).exits(0).json()["checked"].clone();
+    assert_eq!(check(&project)["test_files"], 0);
+    project.write("tests/x.yaml", "workflow: ../workflows/ask.yaml\ncases: {a: {input: x, replies: sampled}}\n");
+    let checked = check(&project);
+    assert_eq!((&checked["test_files"], &checked["cases"]), (&json!(1), &json!(1)));
+    assert_eq!(checked["not_checked"], json!([]));
+}
+
+#[test]
+fn check_finds_what_is_wrong_in_test_files_as_test_does() {
+    let cases = "  a:\n    input: x\n    replies: {answr: {text: hi}}\n    expekt: {}\n    now: soon\n";
+    let project = with_tests(cases).file("tests/b.yaml", "workflow: ../workflows/aks.yaml\ncases: {}\n");
+    let found = |args: &[&str]| project.run(args).exits(2).json()["diagnostics"].clone();
+    let all = found(&["check", "--json"]);
+    assert_eq!(all, found(&["test", "--json"]));
+    let codes: Vec<&str> = all.as_array().expect("a list").iter().filter_map(|found| found["code"].as_str()).collect();
+    assert_eq!(codes, ["unknown-action", "unknown-key", "wrong-shape", "file-not-found"]);
+    assert_eq!(found(&["check", "--json", "tests/b.yaml"]).as_array().map(Vec::len), Some(1));
+    assert_eq!(found(&["check", "--json", "tests"]), all);
+    project.run(&["check", "workflows"]).exits(0);
+    project.run(&["check", "workflows/ask.yaml"]).exits(0);
+    // Mistakes of a workflow are told once, of one outside of the project's workflows too.
+    let broken = "agent: broken\nactions: {a: {prompt: x}\n";
+    for path in ["workflows/ask.yaml", "elsewhere/ask.yaml"] {
+        let project = with_tests("  a: {replies: sampled}\n").file(path, broken);
+        project.write("tests/ask.yaml", format!("workflow: ../{path}\ncases: {{a: {{}}}}\n"));
+        let output = project.run(&["check", "--json"]).exits(2).json();
+        assert_eq!(output["errors"], 1, "{path}: {output:#}");
+        assert_eq!(output["diagnostics"][0]["file"], path);
+    }
 }
 
 #[test]
@@ -379,10 +404,55 @@ fn coverage_names_the_templates_and_branches_that_no_case_reaches() {
 }
 
 #[test]
+fn coverage_sees_personas_and_empty_loops_and_asks_nothing_of_what_is_stubbed() {
+    let workflow = "agent: mail\ndescription: Sends a mail\ninputs: UserInput\npersonas:\n  clerk:\n    name: Ann\n    persona: \"{% if user_input.content == 'x' %}kind{% else %}brief{% endif %}\"\n    objective: help\n    voice: >\n      calm,\n      {{ user_input.content | upper }}\ntypes:\n  Sent: {text: string}\ntools:\n  send_mail:\n    description: Sends a mail\n    parameters: {to: string}\n    exec: {command: [echo, '{{ to | upper }}']}\nactions:\n  send:\n    description: Send it\n    inputs: UserInput\n    output: Sent\n    tools: [send_mail]\n    persona: clerk\n    prompt: \"{% for c in ['a'] if c == user_input.content %}{{ c }}{% else %}none{% endfor %}\"\n    achieves: It is sent\n";
+    let tests = "workflow: ../workflows/mail.yaml\ncases: {a: {input: x, replies: sampled}}\n";
+    let project = project().file("workflows/mail.yaml", workflow).file("tests/mail.yaml", tests);
+    let found = |project: &Project| {
+        let document = project.run(&["test", "--json", "--coverage"]).exits(0).json();
+        let of = document["coverage"]["workflows"][0].clone();
+        let missed = of["branches_missed"].as_array().expect("a list").iter();
+        let missed: Vec<String> =
+            missed.map(|of| format!("{}: {} {}", of["line"], of["what"].as_str().unwrap(), of["text"])).collect();
+        (of["templates"].clone(), of["templates_missed"].clone(), missed)
+    };
+    let lines = |text: &str| workflow.lines().position(|line| line.contains(text)).map(|at| at + 1).unwrap_or_default();
+    let (if_line, for_line) = (lines("{% if"), lines("{% for"));
+    assert_eq!(
+        found(&project),
+        (
+            json!(5),
+            json!([]),
+            vec![
+                format!("{if_line}: `if` always holds \"user_input.content == 'x'\""),
+                format!("{for_line}: `for` never has an element \"c == user_input.content\""),
+            ]
+        )
+    );
+    project.write("tests/mail.yaml", tests.replace("input: x", "input: a"));
+    let missed = found(&project).2;
+    assert_eq!(
+        missed,
+        [
+            format!("{if_line}: `if` never holds \"user_input.content == 'x'\""),
+            format!("{for_line}: `for` is never empty \"c == user_input.content\""),
+        ]
+    );
+}
+
+#[test]
 fn people_agree_to_calls_of_tools_or_do_not() {
     let workflow = "agent: mail\ndescription: Sends a mail\ninputs: UserInput\ntypes:\n  Sent: {text: string}\ntools:\n  send_mail:\n    description: Sends a mail\n    parameters: {to: string}\n    confirm: 'Send a mail to {{ to }}?'\n    exec: {command: [echo, '{}']}\nactions:\n  send:\n    description: Send it\n    inputs: UserInput\n    output: Sent\n    tools: [send_mail]\n    prompt: 'Send this: {{ user_input.content }}'\n    achieves: It is sent\n";
-    let tests = "workflow: ../workflows/mail.yaml\ndefaults:\n  input: Hello\n  replies: {send: {turns: [{call: [{tool: send_mail, with: {to: lind}}]}, {reply: {text: done}}]}}\n  tools: {send_mail: {sent: true}}\ncases:\n  agrees: {answers: {send_mail: true}, expect: {checks: [\"tool_calls('send_mail')[0].ok\"]}}\n  refuses: {answers: {send_mail: false}, expect: {checks: [\"not tool_calls('send_mail')[0].ok\"]}}\n  is_not_asked: {expect: {checks: [\"tool_calls('send_mail')[0].ok\"]}}\n";
+    let tests = "workflow: ../workflows/mail.yaml\ndefaults:\n  input: Hello\n  replies: {send: {turns: [{call: [{tool: send_mail, with: {to: lind}}]}, {reply: {text: done}}]}}\n  tools: {send_mail: {sent: true}}\ncases:\n  agrees: {answers: {send_mail: true}, expect: {checks: [\"tool_calls('send_mail')[0].ok\"]}}\n  refuses: {answers: {send_mail: false}, expect: {checks: [\"not tool_calls('send_mail')[0].ok\"]}}\n  waits: {expect: {status: waiting}}\n";
     let project = project().file("workflows/mail.yaml", workflow).file("tests/mail.yaml", tests);
     let output = project.run(&["test"]).exits(0);
     assert!(output.stdout.contains("3 passed"), "{output}");
+    // Without an answer no one agrees.
+    project.write("tests/mail.yaml", tests.replace("{answers: {send_mail: true}, expect: ", "{expect: "));
+    let text = message(&project.run(&["test", "--json"]).exits(1));
+    let why = "why: the tool `send_mail` asks a person (\"Send a mail to lind?\") and the case has no answer: \
+               add `answers: {send_mail: true}`";
+    assert!(text.contains(why), "{text}");
+    project.write("tests/mail.yaml", tests.replace("send_mail: true}, exp", "send_mail: []}, exp"));
+    project.run(&["test"]).exits(1);
 }

@@ -43,12 +43,6 @@ pub(crate) fn whole_checks(cx: &mut AgentCx<'_>) {
 
 /// Says what of a project was not looked at.
 pub(crate) fn not_checked(loaded: &Loaded<'_>, checked: &mut Checked) {
-    let tests = super::test_files(loaded.world, &[std::path::PathBuf::from(&loaded.layout.tests)]).len();
-    if tests > 0 {
-        checked
-            .not_checked
-            .push(format!("{tests} test file{} (`agent-run test` does)", if tests == 1 { "" } else { "s" }));
-    }
     let mut servers = loaded.modules.iter().flat_map(|module| module.decl.mcp_servers.iter());
     if servers.next().is_some() {
         checked.not_checked.push("the tools of MCP servers, which only the servers know".to_owned());

@@ -1,5 +1,6 @@
 //! Whole compilations in memory: files in, findings and domains out.
 
+mod again;
 mod domain;
 mod findings;
 mod pages;

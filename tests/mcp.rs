@@ -2,10 +2,13 @@
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use agent_run::compile::Entry;
+use agent_run::engine::{Input, Reloader, RunOptions};
 use agent_run::llm::Secret;
 use agent_run::tool::mcp::{CallError, Client, Progress, Reach, START_TIMEOUT, ServerConfig};
+use agent_run::world::SystemWorld;
 use serde_json::{Map, Value, json};
 
 use crate::support::mcp_server::{BEHAVIOUR, command, entry};
@@ -223,6 +226,43 @@ actions:
     assert_eq!(pids.len(), 2);
     assert_eq!(pids[0], pids[1], "the same server answered both");
     assert!(!Path::new(&format!("/proc/{}", pids[0])).exists(), "the server has ended with the run");
+}
+
+#[tokio::test]
+async fn an_edit_starts_a_server_anew_only_if_its_own_declaration_has_changed() {
+    let project = project(&entry("sound", ""), "count", "{file: pids}");
+    let world = Arc::new(SystemWorld::new(project.path()));
+    let mut reloader = Reloader::new(world, Entry::File("workflows/caller.yaml".into()));
+    let edits: [&dyn Fn(); 4] = [
+        &|| (),
+        &|| {
+            let workflow = project.read("workflows/caller.yaml");
+            project.write("workflows/caller.yaml", workflow.replace("Calls a tool of a server", "Another"));
+        },
+        &|| {
+            let file = project.read("agent-run.yaml");
+            project.write("agent-run.yaml", format!("{file}  other: {{url: 'http://127.0.0.1:1/mcp'}}\n"));
+        },
+        &|| {
+            let file = project.read("agent-run.yaml");
+            project.write("agent-run.yaml", file.replace(&entry("sound", ""), &entry("sound", ", timeout: 50s")));
+        },
+    ];
+    for edit in edits {
+        edit();
+        let reload = reloader.reload();
+        assert!(reload.swapped, "{:?}", reload.diagnostics);
+        let engine = reloader.engine().expect("a program");
+        let options = RunOptions { yes: true, ..RunOptions::default() };
+        let mut process = engine.start("caller", vec![Input::Text("x".to_owned())], options).expect("it begins");
+        process.run().await;
+        assert_eq!(process.document().failure, None);
+    }
+    let pids = project.read("pids");
+    let pids: Vec<&str> = pids.split_whitespace().collect();
+    assert_eq!(pids.len(), 4);
+    assert_eq!((pids[0], pids[1]), (pids[1], pids[2]), "the server goes on");
+    assert_ne!(pids[2], pids[3], "its own declaration has changed");
 }
 
 #[test]

@@ -59,8 +59,8 @@ impl Scripted {
     }
 }
 
-/// Uses up the step that a call was answered with before. Of the request only its name and model are known, so among the
-/// rules that could have answered the first is taken that says the same, else the first.
+/// Uses up the step that a call was answered with before: of the rules for such a request the first that says the same.
+/// Where the words were withheld, the first; where no rule says the same, it was another script.
 fn use_up(rules: &[Rule], used: &mut [u64], past: &Past) {
     let steps = rules.iter().zip(used.iter()).enumerate().filter_map(|(at, (rule, used))| {
         let When { action, model, .. } = &rule.when;
@@ -77,16 +77,21 @@ fn use_up(rules: &[Rule], used: &mut [u64], past: &Past) {
         (is_for && steps_left(rule, used + passed)).then_some((at, step, passed + 1))
     });
     let steps: Vec<(usize, &Step, u64)> = steps.collect();
+    let is_withheld = past.text.as_ref().is_some_and(|text| WITHHELD.iter().any(|mark| text.contains(mark)));
     let same = steps.iter().find(|(_, step, _)| says(step, past));
-    if let Some((at, _, count)) = same.or(steps.first()) {
+    if let Some((at, _, count)) = same.or(steps.first().filter(|_| is_withheld)) {
         used[*at] += count;
     }
 }
+
+/// What stands for words that are told to no one.
+const WITHHELD: [&str; 2] = [super::secret::REDACTED, "[withheld]"];
 
 /// Whether a step gives what a call was answered with.
 fn says(step: &Step, past: &Past) -> bool {
     let Some(text) = &past.text else { return matches!(step.outcome, Outcome::Error { .. }) };
     match &step.outcome {
+        _ if step.truncate => !text.is_empty(),
         Outcome::Reply(Value::String(said)) | Outcome::Raw(said) => said == text,
         Outcome::Reply(data) => serde_json::from_str::<Value>(text).is_ok_and(|sent| is_inside(data, &sent)),
         Outcome::Call(_) | Outcome::Refuse(_) => text.is_empty(),
@@ -510,6 +515,8 @@ mod tests {
             // The 500 ended a call for good: nothing is known of it.
             past("a", Some(r#"{"value":[1]}"#)),
             past("other", Some("x")),
+            // Nothing here says so: it was another script.
+            past("a", Some("first")),
         ];
         let used = |count: usize| {
             let model = model(rules.clone());
@@ -518,7 +525,8 @@ mod tests {
         };
         let counts: Vec<Vec<u64>> = (0..=all.len()).map(used).collect();
         let expected =
-            [[0, 0, 0], [0, 1, 0], [0, 2, 0], [0, 2, 1], [1, 2, 1], [1, 3, 1], [1, 5, 1], [1, 5, 1]].map(Vec::from);
+            [[0, 0, 0], [0, 1, 0], [0, 2, 0], [0, 2, 1], [1, 2, 1], [1, 3, 1], [1, 5, 1], [1, 5, 1], [1, 5, 1]]
+                .map(Vec::from);
         assert_eq!(counts, expected);
         let model = model(rules);
         model.recall(&all);

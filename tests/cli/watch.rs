@@ -85,6 +85,42 @@ fn check_watch_checks_again_at_each_edit() {
     check.until("no mistakes found");
 }
 
+#[test]
+fn test_watch_runs_the_cases_again_at_each_edit() {
+    let dir = project();
+    let file = dir.path().join("workflows/test.yaml");
+    std::fs::create_dir(dir.path().join("tests")).expect("made");
+    let cases = "workflow: ../workflows/test.yaml\ncases: {a: {input: x, expect: {output: {value: first old}}}}\n";
+    std::fs::write(dir.path().join("tests/test.yaml"), cases).expect("written");
+    let mut test = Running::start(dir.path(), &["test", "--watch"]);
+    test.until("1 passed");
+    std::fs::write(&file, FLOW.replace("old", "new")).expect("written");
+    test.until("1 failed");
+    std::fs::write(dir.path().join("tests/test.yaml"), cases.replace("expect", "expekt")).expect("written");
+    test.until("! error[unknown-key]");
+    std::fs::write(dir.path().join("tests/test.yaml"), cases.replace("old", "new")).expect("written");
+    test.until("1 passed");
+    // A test file that appears later is taken up.
+    std::fs::write(dir.path().join("tests/more.yaml"), cases).expect("written");
+    test.until("1 passed, 1 failed");
+}
+
+#[test]
+fn an_edited_theme_is_heard_from_then_on() {
+    let dir = project();
+    let root = dir.path();
+    let theme = root.join("butler.yaml");
+    std::fs::write(root.join("agent-run.yaml"), "logging: {personality: butler.yaml}\n").expect("written");
+    std::fs::write(&theme, "succeeded: ['{action}, as you wished']\n").expect("written");
+    let mut run = Running::start(root, &["run", "workflows/test.yaml", "hello", "--watch", "--no-store"]);
+    run.until("draft, as you wished");
+    run.until("! waits for an edit");
+    std::fs::write(&theme, "succeeded: ['{action}, if it must be']\n").expect("written");
+    run.until("!   changed personality of the log");
+    std::fs::write(root.join("workflows/test.yaml"), FLOW.replace("old", "new")).expect("written");
+    run.until("draft, if it must be");
+}
+
 #[cfg(unix)]
 #[test]
 fn run_watch_announces_edits_by_name_and_runs_again() {

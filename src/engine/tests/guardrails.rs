@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{Case, failure, output, ran};
-use crate::engine::Input;
+use crate::engine::{Engine, Input};
 use crate::process::{Document, Event, Process, Status, What};
+use crate::store::{MemoryStore, Store};
 
 const CARD: &str = "4111111111111111";
 
@@ -263,4 +264,36 @@ async fn a_message_that_is_answered_later_is_redacted_before_it_is_told() {
     process.run().await;
     let all = everything(&process.document(), &heard.lock().unwrap());
     assert!(all.contains("I am [redacted]") && !all.contains("Ada"), "{all}");
+}
+
+#[tokio::test]
+async fn input_that_a_person_is_asked_about_is_let_in_after_a_rebuild_and_the_journal_never_has_what_is_redacted() {
+    let guardrails = "  no_cards: {check: [user_input, reply, tool_arguments, tool_result], pattern: '\\d{16}', action: redact}\n  \
+                      careful: {check: user_input, pattern: Ada, action: ask}";
+    let case = || {
+        writer(guardrails, "").inputs(vec![Input::Text(format!("Ada {CARD}"))]).script(json!([
+            {"when": {"action": "write"}, "turns": [
+                {"call": [{"tool": "look_up", "with": {"of": CARD}}]}, {"reply": {"text": CARD}},
+            ]},
+        ]))
+    };
+    let memory = std::sync::Arc::new(MemoryStore::default());
+    let store: std::sync::Arc<dyn Store> = memory.clone();
+    let engine = |case: &Case| Engine::new(case.program(), std::sync::Arc::new(case.world())).with_store(store.clone());
+    let one = case();
+    let mut process = engine(&one).start("writer", one.inputs, one.options).expect("it begins");
+    assert_eq!(process.run().await, Status::Waiting);
+    let id = process.core().id.clone();
+    drop(process);
+    let two = case();
+    let mut process = engine(&two).resume(&id, two.options).await.expect("it is kept");
+    process.answer(json!({"confirm": true})).await.expect("it waits");
+    assert_eq!(process.run().await, Status::Completed);
+    assert_eq!(output(&process.document()), json!({"text": "[redacted]"}));
+    let inputs = process.document().blackboard.iter().filter(|object| object.r#type == "UserInput").count();
+    assert_eq!(inputs, 1);
+    let batches = memory.batches();
+    let lines: Vec<&str> = batches.iter().flat_map(|batch| &batch.lines).map(|line| line.body.as_str()).collect();
+    assert!(lines.iter().any(|line| line.contains("\"record\":\"received\"")));
+    assert!(!lines.iter().any(|line| line.contains(CARD)), "{lines:#?}");
 }

@@ -1,6 +1,9 @@
 //! Hot reload: what is edited is in force at the next planning step, and what is broken never is.
 
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -9,7 +12,9 @@ use crate::compile::Entry;
 use crate::engine::{Engine, Reload, ReloadPolicy, Reloader, RunOptions};
 use crate::llm::Script;
 use crate::process::{Event, Process, Status, What};
-use crate::world::MemoryWorld;
+use crate::store::{MemoryStore, Store};
+use crate::world::watch::Watch;
+use crate::world::{MemoryWorld, ReadError, World};
 
 const FILE: &str = "workflows/test.yaml";
 
@@ -188,6 +193,104 @@ async fn reload_while_waiting_for_human() {
         (output(&document), ran(&document)),
         (json!("first then new"), vec!["draft".into(), "question".into(), "finish".into()])
     );
+}
+
+#[tokio::test]
+async fn a_process_that_has_adopted_a_program_goes_on_in_another_one() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let mut project = Project::new(ASKS);
+    project.engine().clone().with_store(store.clone());
+    let mut process = project.start(RunOptions::default());
+    process.tick().await;
+    let edited = ASKS.replace("Old question", "New question").replace(" old'", " new'");
+    assert!(project.save(&edited).swapped);
+    assert_eq!(process.run().await, Status::Waiting);
+    let id = process.core().id.clone();
+    drop((process, project));
+
+    let mut other = Project::new(&edited);
+    other.engine().clone().with_store(store);
+    let options = RunOptions { reload: ReloadPolicy::Adopt, ..RunOptions::default() };
+    let mut process = other.engine().resume(&id, options).await.expect("it fits the program that it had adopted");
+    assert_eq!(process.waiting().expect("it waits").question.prompt, "New question?");
+    // And it adopts again.
+    assert_eq!(told(&other.save(&edited.replace(" new'", " newest'"))), ["changed set of finish"]);
+    process.answer(json!({"confirm": true})).await.expect("it fits the form");
+    assert_eq!(process.run().await, Status::Completed);
+    let document = process.document();
+    assert_eq!(
+        (output(&document), ran(&document)),
+        (json!("first then newest"), vec!["draft".into(), "question".into(), "finish".into()])
+    );
+}
+
+/// A file that is being saved: the first readings after an edit find it empty.
+struct Saving {
+    rest: MemoryWorld,
+    file: Mutex<(String, usize)>,
+}
+
+impl World for Saving {
+    fn read_bytes(&self, path: &Path) -> Result<Vec<u8>, ReadError> {
+        if path != Path::new(FILE) {
+            return self.rest.read_bytes(path);
+        }
+        let mut file = self.file.lock().unwrap();
+        match file.1 {
+            0 => Ok(file.0.clone().into_bytes()),
+            _ => {
+                file.1 -= 1;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    fn list(&self, dir: &Path) -> Vec<PathBuf> {
+        self.rest.list(dir)
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        self.rest.exists(path)
+    }
+
+    fn env(&self, name: &str) -> Option<String> {
+        self.rest.env(name)
+    }
+
+    fn now(&self) -> jiff::Timestamp {
+        self.rest.now()
+    }
+
+    fn new_id(&self) -> String {
+        self.rest.new_id()
+    }
+}
+
+#[test]
+fn a_file_that_is_empty_for_a_moment_takes_no_agent_away() {
+    let rest = [(FILE, ""), ("agent-run.yaml", "models: {default: openai/gpt-4.1-mini}\n")];
+    let world = Arc::new(Saving { rest: MemoryWorld::with_files(rest), file: Mutex::new((TWO.to_owned(), 0)) });
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut watch = Watch::new(dir.path()).expect("it is watched");
+    let (stop, wake) = (AtomicBool::new(false), watch.waker());
+    let mut reloader = Reloader::new(world.clone(), Entry::File(FILE.into()));
+    let (tell, heard) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| reloader.follow(&mut watch, &stop, |reload| drop(tell.send(told(reload)))));
+        let next = || heard.recv_timeout(Duration::from_secs(60)).expect("a reload");
+        assert_eq!(next(), ["added agent test"]);
+        // It is empty when the edit is seen, when it is compiled, and when it is looked at once more.
+        *world.file.lock().unwrap() = (TWO.replace("old", "new"), 4);
+        wake();
+        assert_eq!(next(), ["changed set of finish"]);
+        assert_eq!(world.file.lock().unwrap().1, 0);
+        // One that stays empty is one.
+        *world.file.lock().unwrap() = (String::new(), 0);
+        wake();
+        assert_eq!(next(), ["removed agent test"]);
+        stop.store(true, Ordering::SeqCst);
+        wake();
+    });
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ use crate::decl::Module;
 use crate::diag::{Diagnostic, Severity};
 use crate::llm::Catalog;
 use crate::program::{Agent, MissingEnv, Permissions, provider_texts};
+use crate::reference::skill::Found;
 use crate::source::{FileId, Sources};
 
 use super::agent::{AgentOutcome, Counts};
@@ -47,6 +48,7 @@ pub(super) struct Setting {
     templates: Vec<(String, FileId)>,
     schemas: Vec<(String, Option<Arc<Value>>)>,
     reference_sets: Vec<Same>,
+    skills: Vec<(PathBuf, Arc<Found>)>,
     providers: Vec<(String, String)>,
     missing_env: Vec<MissingEnv>,
     permissions: Permissions,
@@ -160,6 +162,7 @@ impl Setting {
             templates: templates.iter().map(|(name, file)| (name.clone(), *file)).collect(),
             schemas: loaded.schemas.iter().map(|(name, schema)| (name.clone(), schema.clone())).collect(),
             reference_sets: loaded.reference_sets().map(decl).collect(),
+            skills: loaded.skills.iter().map(|(dir, found)| (dir.clone(), Arc::clone(found))).collect(),
             providers: provider_texts(&providers.configs),
             missing_env: providers.missing_env.clone(),
             permissions: providers.permissions.clone(),

@@ -77,6 +77,22 @@ const FILES: &[(&str, &[&str])] = &[
     ("prompts/say.jinja", &["Say {{ user_input.content }}", "{{ user_input.contnt }}", ""]),
     ("references/set.yaml", &["references: {shared: {text: y}}\n", "references: {notes: {text: y}}\n", ""]),
     ("notes.md", &["notes", "other notes", ""]),
+    (
+        "workflows/four.yaml",
+        &[
+            "agent: four\ninputs: UserInput\ntypes: {Out: {text: string}}\nreferences: {able: {skills: skills}, notes: {file: notes.md}}\nactions:\n  say: {inputs: UserInput, output: Out, references: [able, notes], prompt: x, achieves: Said}\n",
+            "",
+        ],
+    ),
+    (
+        "skills/refunds/SKILL.md",
+        &[
+            "---\nname: refunds\ndescription: How money is given back.\n---\nAsk.\n",
+            "---\nname: refunds\ndescription: How all money is given back.\n---\nAsk.\n",
+            "---\nname: Refunds\n---\n",
+            "",
+        ],
+    ),
 ];
 
 /// Numbers that are the same each time (splitmix64).
@@ -182,14 +198,16 @@ fn what_an_edit_does_not_touch_is_taken_over() {
     };
     let first = agents(&[]);
     let second = agents(&[("workflows/three.yaml", 1)]);
-    assert_eq!(taken(&first, &second), ["one", "two"]);
+    assert_eq!(taken(&first, &second), ["four", "one", "two"]);
     let third = agents(&[("prompts/say.jinja", 0), ("prompts/write.jinja", 1)]);
-    assert_eq!(taken(&second, &third), ["three", "two"]);
+    assert_eq!(taken(&second, &third), ["four", "three", "two"]);
     // How `one` looks to `two` has changed.
     let fourth = agents(&[("workflows/one.yaml", 1)]);
-    assert_eq!(taken(&third, &fourth), ["three"]);
+    assert_eq!(taken(&third, &fourth), ["four", "three"]);
     let fifth = agents(&[("shared/types.yaml", 1)]);
-    assert_eq!(taken(&fourth, &fifth), ["three"]);
-    assert_eq!(taken(&fifth, &agents(&[])).len(), 3);
+    assert_eq!(taken(&fourth, &fifth), ["four", "three"]);
+    let sixth = agents(&[("notes.md", 1)]);
+    assert_eq!(taken(&fifth, &sixth), ["one", "three", "two"]);
+    assert_eq!(taken(&sixth, &agents(&[])).len(), 4);
     assert_eq!(taken(&fifth, &agents(&[("agent-run.yaml", 1)])), Vec::<String>::new());
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::compile::{Entry, compile};
 use crate::diag::render;
 use crate::diag::{Diagnostic, Severity};
+use crate::program::Program;
 use crate::reference::skill::{self, Candidate, Skill};
 use crate::source::Sources;
 use crate::world::{SystemWorld, normal};
@@ -77,6 +78,7 @@ fn list(args: &SkillsArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
             }));
         }
     }
+    let repositories = repositories(program, &root);
     let wrong: Vec<Judged> = compiled
         .skills
         .values()
@@ -97,6 +99,7 @@ fn list(args: &SkillsArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
         out.document(&json!({
             "skills": skills.collect::<Vec<_>>(),
             "left_out": wrong.iter().map(Judged::document).collect::<Vec<_>>(),
+            "repositories": repositories,
         }));
     } else {
         configured.iter().enumerate().for_each(|(at, one)| one.show(pings.get(at), out));
@@ -105,11 +108,35 @@ fn list(args: &SkillsArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
                 one.candidate.findings.iter().map(|finding| finding.diagnostic.message.as_str()).collect();
             out.line(format!("{}  left out: {}", out.paint(RED, one.path.display()), why.join("; ")));
         }
-        if configured.is_empty() && wrong.is_empty() {
+        for repository in &repositories {
+            let word = |key: &str| repository[key].as_str().unwrap_or_default().to_owned();
+            let state = match word("commit") {
+                commit if commit.is_empty() => "a run fetches it".to_owned(),
+                commit => format!("at {commit}"),
+            };
+            out.line(format!("{}  of `{}`; {state}", out.paint(BOLD, word("url")), word("reference")));
+        }
+        if configured.is_empty() && wrong.is_empty() && repositories.is_empty() {
             out.line("no reference of the project has skills");
         }
     }
     Ok(if pings.iter().all(Vec::is_empty) { Exit::Done } else { Exit::Failed })
+}
+
+/// The repositories that skills come from; what they have is known once they are here.
+fn repositories(program: &Program, root: &Path) -> Vec<Value> {
+    let mut found: Vec<Value> = Vec::new();
+    for reference in program.agents.iter().flat_map(|agent| agent.references.iter().flatten()) {
+        if reference.material.kind() != "skills" || !reference.material.is_remote() {
+            continue;
+        }
+        let commit = reference.material.kept(root).and_then(|kept| kept.state);
+        let entry = json!({"reference": reference.name, "url": reference.material.place(), "commit": commit});
+        if !found.contains(&entry) {
+            found.push(entry);
+        }
+    }
+    found
 }
 
 /// What does not answer of a skill: files that cannot be read, scripts that nothing runs.

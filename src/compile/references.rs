@@ -11,7 +11,7 @@ use crate::decl::{List, Name};
 use crate::diag::Diagnostic;
 use crate::llm::Secret;
 use crate::program::WrittenReference;
-use crate::reference::directory::Directory;
+use crate::reference::directory::{Directory, Filter};
 use crate::reference::document::Document;
 use crate::reference::git::{Repository, bad_url};
 use crate::reference::openapi::OpenApi;
@@ -87,6 +87,8 @@ impl AgentCx<'_> {
         let mode = match written.mode.unwrap_or(Mode::Auto) {
             // Names and descriptions of skills stand in the prompt however many there are: the tools want a name.
             Mode::Auto if written.skills.is_some() => Mode::Prompt,
+            // What a repository has is not known when its tools are made.
+            Mode::Tools if written.skills.as_ref().is_some_and(super::skills::is_repository) => Mode::Prompt,
             mode => mode,
         };
         let mut template = |text: &Option<crate::decl::Template>| match text {
@@ -104,9 +106,15 @@ impl AgentCx<'_> {
             let inside = normal(Path::new(&path.value))?;
             let filter = check::references::filter(self, written)?;
             Arc::new(Directory::new(&name.value, &slashed(inside), filter))
-        } else if let Some(found) = written.skills.as_ref().and_then(|path| self.skills(name, path)) {
-            let place = written.skills.as_ref().map(|path| path.value.clone()).unwrap_or_default();
-            Arc::new(Skills::new(&name.value, &place, &found, mode))
+        } else if let Some(url) = written.skills.as_ref().filter(|path| super::skills::is_repository(path)) {
+            if bad_url(&url.value).is_some() {
+                return None;
+            }
+            let of = written.r#ref.as_ref().map(|name| name.value.as_str());
+            let repository = Repository::new(&name.value, &url.value, of, Filter::default());
+            Arc::new(Skills::of_repository(&name.value, repository))
+        } else if let Some(path) = &written.skills {
+            Arc::new(Skills::new(&name.value, &path.value, self.skills(name, path)?, mode))
         } else if let Some(page) = &written.web_page {
             let url = Url::parse(&page.value).ok()?;
             Arc::new(Page::new(Remote::new(url, self.reference_headers(written)?, false)))

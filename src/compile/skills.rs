@@ -1,7 +1,7 @@
 //! Skills that references name: found and judged before the agents are compiled, each directory once.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::decl::Name;
@@ -21,11 +21,11 @@ pub(super) fn find(loaded: &mut Loaded<'_>) {
         .filter_map(|(_, reference)| reference.skills.clone())
         .collect();
     for path in named {
-        let Some(inside) = inside(&path) else {
-            if !path.value.contains("://") {
-                let error = ReadError::Escapes.diagnostic(&path.value, path.span);
-                loaded.diagnostics.push(error);
-            }
+        if is_repository(&path) {
+            continue;
+        }
+        let Some(inside) = normal(Path::new(&path.value)) else {
+            loaded.diagnostics.push(ReadError::Escapes.diagnostic(&path.value, path.span));
             continue;
         };
         if loaded.skills.contains_key(&inside) {
@@ -34,8 +34,9 @@ pub(super) fn find(loaded: &mut Loaded<'_>) {
         loaded.read.insert(inside.clone());
         if !loaded.world.exists(&inside) {
             let above = inside.parent().unwrap_or(Path::new(""));
-            let near: BTreeSet<String> =
-                loaded.world.list(above).iter().filter_map(|file| file.parent()).map(slashed).collect();
+            let files = loaded.world.list(above);
+            let dirs = files.iter().flat_map(|file| file.ancestors().skip(1)).filter(|dir| dir.starts_with(above));
+            let near: BTreeSet<String> = dirs.map(slashed).filter(|dir| !dir.is_empty()).collect();
             let message = format!("there is no directory `{}`", path.value);
             let help = suggest::did_you_mean(&path.value, near.iter().map(String::as_str));
             let help = help.unwrap_or_else(|| "correct the path, or create the directory".to_owned());
@@ -57,15 +58,15 @@ pub(super) fn find(loaded: &mut Loaded<'_>) {
     }
 }
 
-/// The directory of the project that a path names; `None` for an address.
-fn inside(path: &Name) -> Option<PathBuf> {
-    (!path.value.contains("://")).then(|| normal(Path::new(&path.value))).flatten()
+/// Whether a path is the address of a repository: `https://…`, or `git@host:path`.
+pub(super) fn is_repository(path: &Name) -> bool {
+    path.value.contains("://") || path.value.split_once(':').is_some_and(|(host, _)| host.contains('@'))
 }
 
 impl AgentCx<'_> {
     /// The skills of a reference: those that were found, or none where the directory is missing, which was reported.
     pub(super) fn skills(&mut self, name: &Name, path: &Name) -> Option<Arc<Found>> {
-        let found = self.loaded.skills.get(&inside(path)?).cloned().unwrap_or_default();
+        let found = self.loaded.skills.get(&normal(Path::new(&path.value))?).cloned().unwrap_or_default();
         self.referencing.texts.insert(name.value.clone(), Arc::from(format!("{:?}", found.skills)));
         Some(found)
     }

@@ -1,6 +1,9 @@
 //! Tools that narrow what may be called: once one of them was called with a value, as a skill is activated by its name,
 //! only the calls that the value allows are made.
 
+use std::fmt;
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
@@ -8,17 +11,26 @@ use crate::diag::suggest::listed;
 
 use super::group::matches;
 
+/// The calls that a value allows; `None` for a value that narrows nothing.
+pub type Allows = Arc<dyn Fn(&str) -> Option<Vec<Allowed>> + Send + Sync>;
+
 /// What a tool allows once it was called.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone)]
 pub struct Narrowing {
     /// What the values are, for messages, such as `the skill`.
     pub what: String,
     /// The parameter whose value decides.
     pub by: String,
-    /// The calls that each value allows; a value that is not here narrows nothing.
-    pub allows: IndexMap<String, Vec<Allowed>>,
+    /// What each value allows.
+    pub allows: Allows,
     /// Names of tools that may always be called.
     pub always: Vec<String>,
+}
+
+impl fmt::Debug for Narrowing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Narrowing").field("by", &self.by).field("always", &self.always).finish_non_exhaustive()
+    }
 }
 
 /// Calls that are allowed: those of a tool, and perhaps only some of them.
@@ -67,9 +79,9 @@ impl Narrowed {
     /// Takes note of a call that has succeeded.
     pub fn called(&mut self, narrowing: &Narrowing, arguments: &Map<String, Value>) {
         let value = arguments.get(&narrowing.by).and_then(Value::as_str).unwrap_or_default();
-        if let Some(allowed) = narrowing.allows.get(value) {
+        if let Some(allowed) = (narrowing.allows)(value) {
             self.what.clone_from(&narrowing.what);
-            self.active.insert(value.to_owned(), allowed.clone());
+            self.active.insert(value.to_owned(), allowed);
             self.always.extend(
                 narrowing.always.iter().filter(|name| !self.always.contains(name)).cloned().collect::<Vec<_>>(),
             );
@@ -110,11 +122,18 @@ mod tests {
     }
 
     fn narrowing() -> Narrowing {
-        let of = |names: &[&str]| names.iter().map(|name| Allowed::read(name)).collect::<Vec<_>>();
+        let allows = |value: &str| {
+            let names: &[&str] = match value {
+                "pay" => &["find_*", "run(git:*)"],
+                "mail" => &["send"],
+                _ => return None,
+            };
+            Some(names.iter().map(|name| Allowed::read(name)).collect::<Vec<_>>())
+        };
         Narrowing {
             what: "the skill".into(),
             by: "name".into(),
-            allows: [("pay".to_owned(), of(&["find_*", "run(git:*)"])), ("mail".to_owned(), of(&["send"]))].into(),
+            allows: Arc::new(allows),
             always: vec!["skills_activate".into()],
         }
     }

@@ -121,3 +121,47 @@ fn the_skills_of_a_project_are_listed_with_what_is_wrong_of_the_others() {
     let output = project.run(&["check"]).exits(0);
     assert!(output.stderr.contains("bad-skill"), "{output}");
 }
+
+#[test]
+#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn skills_of_a_repository_are_fetched_offered_and_used() {
+    let made = Project::new()
+        .file(
+            "skills/count/SKILL.md",
+            "---\nname: count\ndescription: Does count.\nallowed-tools: nothing_else\n---\nDo count well.\n",
+        )
+        .file("skills/count/scripts/count.sh", "echo \"counted $1\"\n")
+        .file("skills/Odd/SKILL.md", skill("Odd"));
+    let git = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.args(["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"]);
+        command.args(arguments).current_dir(made.path()).output().is_ok_and(|output| output.status.success())
+    };
+    if !git(&["init", "-q", "-b", "main"]) {
+        eprintln!("SKIPPED: there is no git to make a repository with");
+        return;
+    }
+    assert!(git(&["add", "."]) && git(&["commit", "-q", "-m", "skills"]));
+    let workflow = WORKFLOW.replace(".agents/skills}", &format!("'file://{}', ref: main}}", made.path().display()));
+    let script = "replies: [{turns: [{call: [{tool: know_activate, with: {name: count}}]}, {call: [{tool: find, with: {}}]}, {reply: Done}]}]\n";
+    let workflow = workflow
+        .replace("actions:", "tools: {find: {description: Finds, set: found}}\nactions:")
+        .replace("references: know,", "references: know, tools: find,");
+    let project = project().file("workflows/desk.yaml", workflow).file("script.yaml", script);
+    let words = ["run", "desk", "hi", "--script", "script.yaml", "--events", "events.jsonl"];
+    let output = project.run(&words).exits(0);
+    assert!(output.stderr.contains("is left out"), "{output}");
+    let events = project.read("events.jsonl");
+    assert!(events.contains("<description>Does count.</description>") && events.contains("Do count well."), "{events}");
+    assert!(events.contains("not allowed while the skill `count` is in use"), "{events}");
+    let listed = project.run(&["skills", "--json"]).exits(0).json();
+    assert!(listed["repositories"][0]["commit"].as_str().is_some_and(|commit| commit.len() == 40), "{listed:#}");
+    let arguments = json!({"name": "count", "script": "count.sh", "args": ["3"]});
+    let output = call(&project, "know_run_script", &arguments).exits(0);
+    assert!(output.stdout.contains("counted 3"), "{output}");
+    let output = call(&project, "know_activate", &json!({"name": "Odd"})).exits(1);
+    assert!(format!("{output}").contains("there is no skill `Odd`"), "{output}");
+    project.write("workflows/desk.yaml", WORKFLOW.replace(".agents/skills", "'ftp://example.com/x'"));
+    let output = project.run(&["check"]).exits(2);
+    assert!(output.stderr.contains("bad-url") && output.stderr.contains("desk.yaml:5"), "{output}");
+}

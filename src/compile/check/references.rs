@@ -51,11 +51,13 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
 fn keys(cx: &mut AgentCx<'_>, reference: &Reference, source: &str) {
     let first = |list: &Option<List<Name>>| list.iter().flat_map(|list| list.iter()).next().map(|name| name.span);
     let files: &[&str] = &["directory", "git"];
+    let is_fetched = reference.skills.as_ref().is_some_and(super::super::skills::is_repository);
+    let of_commits: &[&str] = if is_fetched { &["git", "skills"] } else { &["git"] };
     let first_header = reference.headers.entries.first().map(|(name, _)| name.span);
     let keys: [(&str, Option<Span>, &[&str]); 5] = [
         ("base_url", reference.base_url.as_ref().map(|url| url.span), &["openapi"]),
         ("headers", first_header, &["openapi", "web_page"]),
-        ("ref", reference.r#ref.as_ref().map(|name| name.span), &["git"]),
+        ("ref", reference.r#ref.as_ref().map(|name| name.span), of_commits),
         ("include", first(&reference.include), files),
         ("exclude", first(&reference.exclude), files),
     ];
@@ -84,7 +86,9 @@ fn places(cx: &mut AgentCx<'_>, reference: &Reference) {
     for address in addresses.into_iter().flatten().filter(|address| !is_web_address(&address.value)) {
         cx.report(super::super::providers::bad_url(address.span));
     }
-    if let Some((url, why)) = reference.git.as_ref().and_then(|url| Some((url, git::bad_url(&url.value)?))) {
+    let skills = reference.skills.as_ref().filter(|path| super::super::skills::is_repository(path));
+    let repository = reference.git.as_ref().or(skills);
+    if let Some((url, why)) = repository.and_then(|url| Some((url, git::bad_url(&url.value)?))) {
         cx.report(Diagnostic::error("bad-url", url.span, why).help(
             "repositories are fetched by `https://`, `ssh://` or `file:///`, such as `https://github.com/org/repo`",
         ));

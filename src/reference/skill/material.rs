@@ -1,26 +1,29 @@
 //! Skills as a reference: their names and descriptions stand in the prompt, the rest is had by tools.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
-use indexmap::IndexMap;
 use serde_json::{Value, json};
 
 use crate::action::context::{Context, Failure};
 use crate::action::exec::Script;
 use crate::action::{Body, Needs};
 use crate::diag::suggest;
+use crate::source::Sources;
 use crate::tool::Tool;
 use crate::tool::builtin::root::{Root, Words};
 use crate::tool::builtin::{arguments, failure, optional, required, text};
 use crate::tool::narrow::{Allowed, Narrowing};
 use crate::value::{Field, ObjectDef, Shape, ShapeKind};
+use crate::world::SystemWorld;
 
-use super::super::{Content, Material, Mode, Reach};
-use super::Skill;
+use super::super::directory::Tree;
+use super::super::git::Repository;
+use super::super::{Content, Kept, Material, Mode, Reach};
+use super::{Found, Skill};
 
 /// Files of a skill that are listed.
 const LISTED_MAX: usize = 200;
@@ -41,29 +44,79 @@ const INTERPRETERS: &[(&str, &str)] = &[
     ("sh", "sh"),
 ];
 
-/// Skills of a directory of the project.
+/// Skills of a directory of the project, or of a repository.
 #[derive(Debug)]
 pub struct Skills {
     /// The reference's name.
     name: String,
-    /// The directory, relative to the project.
+    /// The directory, relative to the project, or the repository's URL.
     place: String,
-    skills: IndexMap<String, Skill>,
+    from: From,
     /// Names and descriptions stand in the description of the tool instead of the prompt.
     in_tools: bool,
-    /// Some skill has scripts.
-    has_scripts: bool,
+}
+
+/// Where skills come from.
+#[derive(Debug)]
+enum From {
+    /// A directory of the project, read when the program was compiled.
+    Project(Arc<Found>),
+    /// A repository; what was found in it once it is here, and where.
+    Repository(Arc<Repository>, Mutex<Option<(PathBuf, Arc<Found>)>>),
 }
 
 impl Skills {
     /// The skills that were found in a directory of the project.
-    pub fn new(name: &str, place: &str, found: &super::Found, mode: Mode) -> Skills {
-        Skills {
-            name: name.to_owned(),
-            place: place.to_owned(),
-            skills: found.skills.clone(),
-            in_tools: mode == Mode::Tools,
-            has_scripts: found.skills.values().any(|skill| skill.has_scripts),
+    pub fn new(name: &str, place: &str, found: Arc<Found>, mode: Mode) -> Skills {
+        let in_tools = mode == Mode::Tools;
+        Skills { name: name.to_owned(), place: place.to_owned(), from: From::Project(found), in_tools }
+    }
+
+    /// The skills of a repository.
+    pub fn of_repository(name: &str, repository: Repository) -> Skills {
+        let place = repository.place();
+        let from = From::Repository(Arc::new(repository), Mutex::default());
+        Skills { name: name.to_owned(), place, from, in_tools: false }
+    }
+
+    /// What is known of them without going anywhere.
+    fn known(&self) -> Option<Arc<Found>> {
+        match &self.from {
+            From::Project(found) => Some(Arc::clone(found)),
+            From::Repository(_, cell) => lock(cell).as_ref().map(|(_, found)| Arc::clone(found)),
+        }
+    }
+
+    /// The skills, and the directory that their paths are relative to.
+    async fn found(&self, cx: &dyn Context) -> Result<(Root, Arc<Found>), Failure> {
+        match &self.from {
+            From::Project(found) => {
+                let Some(project) = cx.world().root().map(Path::to_owned) else {
+                    return Err(failure("the project is not on disk, so the files of its skills cannot be reached"));
+                };
+                Ok((blocking(move || Root::new(&project)).await?, Arc::clone(found)))
+            }
+            From::Repository(repository, cell) => {
+                let root = repository.root(cx).await?;
+                let dir = root.dir().to_owned();
+                if let Some((_, found)) = lock(cell).as_ref().filter(|(known, _)| *known == dir) {
+                    return Ok((root, Arc::clone(found)));
+                }
+                let within = dir.clone();
+                let found = blocking(move || {
+                    let world = SystemWorld::new(within);
+                    Ok(Arc::new(super::discover(&world, Path::new(""), &mut Sources::new())))
+                })
+                .await?;
+                for wrong in found.wrong.iter().flat_map(|wrong| &wrong.findings) {
+                    cx.notice(
+                        "bad-skill",
+                        &format!("a skill of {} is left out: {}", self.place, wrong.diagnostic.message),
+                    );
+                }
+                *lock(cell) = Some((dir, Arc::clone(&found)));
+                Ok((root, found))
+            }
         }
     }
 
@@ -72,13 +125,13 @@ impl Skills {
     }
 
     /// What a model reads of all skills.
-    fn catalog(&self) -> String {
+    fn catalog(&self, found: &Found) -> String {
         let mut out = format!(
             "These skills are instructions for certain tasks. When a task fits the description of one, call `{}` with its \
              name first, and follow what it says.\n<available_skills>\n",
             self.tool_name("activate")
         );
-        for skill in self.skills.values() {
+        for skill in found.skills.values() {
             out.push_str(&format!(
                 "<skill>\n<name>{}</name>\n<description>{}</description>\n<location>{}</location>\n</skill>\n",
                 escaped(&skill.front.name),
@@ -90,43 +143,69 @@ impl Skills {
         out
     }
 
-    fn skill(&self, cx: &dyn Context) -> Result<&Skill, Failure> {
+    /// The skill that is asked about.
+    fn skill(&self, cx: &dyn Context, found: &Found) -> Result<Skill, Failure> {
         let name = text(arguments(cx), "name");
-        self.skills.get(name).ok_or_else(|| {
+        found.skills.get(name).cloned().ok_or_else(|| {
             failure(format!(
                 "there is no skill `{name}`; {}",
-                suggest::near_or_all(name, self.skills.keys().map(String::as_str), "the skills")
+                suggest::near_or_all(name, found.skills.keys().map(String::as_str), "the skills")
             ))
         })
     }
 
+    /// The skill that is asked about, and its directory.
+    async fn asked(&self, cx: &dyn Context) -> Result<(Skill, Root), Failure> {
+        let (base, found) = self.found(cx).await?;
+        let skill = self.skill(cx, &found)?;
+        let root = self.root(cx, base, &skill).await?;
+        Ok((skill, root))
+    }
+
+    /// A file of a skill, as permissions speak of it.
+    fn subject(&self, path: &Path) -> String {
+        match &self.from {
+            From::Project(_) => super::shown(path),
+            From::Repository(repository, _) => {
+                format!("{}/{}", Tree::subject(&**repository).trim_end_matches('/'), super::shown(path))
+            }
+        }
+    }
+
     /// The directory of a skill, which files do not leave.
-    async fn root(&self, cx: &dyn Context, skill: &Skill) -> Result<Root, Failure> {
-        let dir = super::shown(&skill.dir);
-        cx.permit("files:read", &dir)?;
-        let Some(project) = cx.world().root().map(Path::to_owned) else {
-            return Err(failure("the project is not on disk, so the files of its skills cannot be reached"));
-        };
+    async fn root(&self, cx: &dyn Context, base: Root, skill: &Skill) -> Result<Root, Failure> {
+        // A repository was permitted when it was fetched.
+        if let From::Project(_) = self.from {
+            cx.permit("files:read", &super::shown(&skill.dir))?;
+        }
         let words = Words {
             place: format!("the skill `{}`", skill.front.name),
             list: self.tool_name("list_resources"),
             search: self.tool_name("list_resources"),
         };
         let path = skill.dir.clone();
-        blocking(move || Root::new(&project)?.to(&path, words)).await
+        blocking(move || base.to(&path, words)).await
     }
 
     async fn activate(&self, cx: &dyn Context) -> Result<Value, Failure> {
-        let skill = self.skill(cx)?;
+        // A project that is not on disk, or may not be read, has the instructions alone.
+        let (base, found) = match self.found(cx).await {
+            Ok((base, found)) => (Some(base), found),
+            Err(failure) => (None, self.known().ok_or(failure)?),
+        };
+        let skill = self.skill(cx, &found)?;
         let name = &skill.front.name;
         let mut out = format!("<skill_content name=\"{}\">\n{}\n", escaped(name), skill.front.body);
         if let Some(needs) = &skill.front.compatibility {
             out.push_str(&format!("\nIt needs: {needs}\n"));
         }
-        // A project that is not on disk, or may not be read, has the instructions alone.
-        let entries = match self.root(cx, skill).await {
-            Ok(root) => resources(root).await.map(|(entries, _)| entries).unwrap_or_default(),
-            Err(_) => Vec::new(),
+        let root = match base {
+            Some(base) => self.root(cx, base, &skill).await.ok(),
+            None => None,
+        };
+        let entries = match root {
+            Some(root) => resources(root).await.map(|(entries, _)| entries).unwrap_or_default(),
+            None => Vec::new(),
         };
         if !entries.is_empty() {
             out.push_str(&format!(
@@ -148,8 +227,7 @@ impl Skills {
     }
 
     async fn list(&self, cx: &dyn Context) -> Result<Value, Failure> {
-        let skill = self.skill(cx)?;
-        let root = self.root(cx, skill).await?;
+        let (skill, root) = self.asked(cx).await?;
         let (entries, is_cut) = resources(root).await?;
         if entries.is_empty() {
             return Ok(Value::from(format!("The skill `{}` has no files beside its instructions.", skill.front.name)));
@@ -163,20 +241,18 @@ impl Skills {
     }
 
     async fn read(&self, cx: &dyn Context) -> Result<Value, Failure> {
-        let skill = self.skill(cx)?;
+        let (_, root) = self.asked(cx).await?;
         let path = text(arguments(cx), "path").to_owned();
-        let root = self.root(cx, skill).await?;
         blocking(move || root.text(&path).map(Value::from)).await
     }
 
     async fn run(&self, cx: &dyn Context) -> Result<Value, Failure> {
-        let skill = self.skill(cx)?;
+        let (skill, root) = self.asked(cx).await?;
         let given = arguments(cx);
         let script = text(given, "script").trim();
         let script = script.strip_prefix("./").unwrap_or(script);
         let path = if script.starts_with("scripts/") { script.to_owned() } else { format!("{SCRIPTS}/{script}") };
-        let root = self.root(cx, skill).await?;
-        let subject = super::shown(&skill.dir.join(&path));
+        let subject = self.subject(&skill.dir.join(&path));
         let file = {
             let (root, path) = (root.clone(), path.clone());
             blocking(move || root.existing(&path)).await?
@@ -282,6 +358,10 @@ async fn blocking<T: Send + 'static>(does: impl FnOnce() -> Result<T, Failure> +
     tokio::task::spawn_blocking(does).await.unwrap_or_else(|_| Err(failure("the files could not be reached")))
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -300,24 +380,58 @@ impl Material for Skills {
         true
     }
 
-    async fn content(&self, _: &dyn Context, _: Mode, _: Reach) -> Result<Content, Failure> {
-        Ok(match self.skills.is_empty() {
+    fn is_remote(&self) -> bool {
+        matches!(self.from, From::Repository(..))
+    }
+
+    async fn content(&self, cx: &dyn Context, _: Mode, reach: Reach) -> Result<Content, Failure> {
+        let is_here = match (&self.from, cx.world().root()) {
+            (From::Repository(repository, _), Some(root)) => repository.kept(root).is_some(),
+            _ => true,
+        };
+        if reach == Reach::Kept && !is_here {
+            return Ok(Content::Missing("the repository is not here; a run fetches it".to_owned()));
+        }
+        let found = match (&self.from, self.known()) {
+            (From::Project(_), Some(found)) => found,
+            _ => self.found(cx).await?.1,
+        };
+        Ok(match found.skills.is_empty() {
             true => Content::Text(Arc::from("(there are no skills)")),
-            false => Content::Text(Arc::from(self.catalog())),
+            false => Content::Text(Arc::from(self.catalog(&found))),
         })
+    }
+
+    fn kept(&self, root: &Path) -> Option<Kept> {
+        match &self.from {
+            From::Project(_) => None,
+            From::Repository(repository, _) => repository.kept(root),
+        }
+    }
+
+    async fn refresh(&self, cx: &dyn Context) -> Result<Option<String>, Failure> {
+        match &self.from {
+            From::Project(_) => Ok(None),
+            From::Repository(repository, _) => repository.refresh(cx).await,
+        }
     }
 
     fn tools(self: Arc<Self>, _: &str) -> Vec<Tool> {
         // Tools for skills that are not there would only confuse.
-        if self.skills.is_empty() {
+        let known = self.known();
+        if known.as_ref().is_some_and(|found| found.skills.is_empty()) {
             return Vec::new();
         }
-        let names: Vec<Value> = self.skills.keys().map(|name| Value::from(name.as_str())).collect();
-        let name = || required(ShapeKind::Enum(names.clone()), "The skill");
+        let skills = || known.iter().flat_map(|found| found.skills.values());
+        let names: Vec<Value> = skills().map(|skill| Value::from(skill.front.name.as_str())).collect();
+        let name = || match names.is_empty() {
+            true => required(ShapeKind::String, "The skill"),
+            false => required(ShapeKind::Enum(names.clone()), "The skill"),
+        };
         let mut about =
             "Gives the instructions of a skill. Call it before you work on what the skill is for.".to_owned();
-        if self.in_tools {
-            about = format!("{about}\n\n{}", self.catalog());
+        if let Some(found) = known.as_ref().filter(|_| self.in_tools) {
+            about = format!("{about}\n\n{}", self.catalog(found));
         }
         let script =
             "Runs a script of a skill, in the skill's directory, and gives what it wrote. It cannot ask anything.";
@@ -338,7 +452,8 @@ impl Material for Skills {
                 true,
             ),
         ];
-        if self.has_scripts {
+        // What a repository has is not known before it is here.
+        if known.is_none() || skills().any(|skill| skill.has_scripts) {
             let parameters = vec![
                 ("name", name()),
                 ("script", required(ShapeKind::String, "Its path, such as scripts/check.py")),
@@ -357,7 +472,7 @@ impl Material for Skills {
                 ObjectDef { fields, ..ObjectDef::default() },
                 Some(Arc::new(body)),
             );
-            let narrows = (act == Act::Activate).then(|| self.narrowing(always.clone())).flatten().map(Arc::new);
+            let narrows = (act == Act::Activate).then(|| Arc::new(narrowing(&self, always.clone())));
             // A script may have done what it does before a crash; whether that matters its author knows, and says `confirm`.
             Tool { trusted, narrows, ..tool }
         });
@@ -369,17 +484,14 @@ impl Material for Skills {
     }
 }
 
-impl Skills {
-    /// What the skills allow while they are in use; `None` when none says.
-    fn narrowing(&self, always: Vec<String>) -> Option<Narrowing> {
-        let allows = self.skills.values().filter_map(|skill| {
-            let allowed = skill.front.allowed_tools.as_ref()?;
-            Some((skill.front.name.clone(), allowed.iter().map(|written| Allowed::read(written)).collect()))
-        });
-        let allows: IndexMap<String, Vec<Allowed>> = allows.collect();
-        let narrowing = Narrowing { what: "the skill".to_owned(), by: "name".to_owned(), allows, always };
-        (!narrowing.allows.is_empty()).then_some(narrowing)
-    }
+/// What the skills allow while they are in use.
+fn narrowing(of: &Arc<Skills>, always: Vec<String>) -> Narrowing {
+    let of = Arc::clone(of);
+    let allows = move |name: &str| {
+        let allowed = of.known()?.skills.get(name)?.front.allowed_tools.clone()?;
+        Some(allowed.iter().map(|written| Allowed::read(written)).collect())
+    };
+    Narrowing { what: "the skill".to_owned(), by: "name".to_owned(), allows: Arc::new(allows), always }
 }
 
 /// What a tool of skills does.

@@ -12,6 +12,7 @@ use agent_run::world::SystemWorld;
 use serde_json::{Map, Value, json};
 
 use crate::support::mcp_server::{BEHAVIOUR, command, entry};
+use crate::support::mock_llm::{Answer, MockLlm, Received};
 use crate::support::project::{Output, Project};
 
 /// The test server with a behaviour, for the library.
@@ -310,6 +311,122 @@ fn mistakes_in_a_server_are_found_where_they_stand() {
         let found = document["diagnostics"].as_array().and_then(|all| all.iter().find(|found| found["code"] == code));
         let found = found.unwrap_or_else(|| panic!("{server}: {document}"));
         assert_eq!((&found["line"], &found["column"]), (&json!(3), &json!(column)), "{server}: {found}");
+    }
+}
+
+/// A project whose model calls tools as a script says.
+fn desk(servers: &str, tools: &str, list: &str, script: &str) -> Project {
+    let workflow = format!(
+        "agent: desk
+description: Answers
+inputs: UserInput
+types: {{Said: string}}
+{tools}
+actions:
+  answer: {{description: Answer, inputs: UserInput, output: Said, tools: {list}, prompt: x, achieves: It was answered}}
+"
+    );
+    let project = "providers: {demo: {kind: scripted, file: script.yaml}}\nmodels: {default: demo/model}\n";
+    Project::new()
+        .file("agent-run.yaml", format!("{project}mcp_servers:\n{servers}"))
+        .file("workflows/desk.yaml", workflow)
+        .file("script.yaml", format!("replies:\n  - turns: {script}\n"))
+}
+
+#[test]
+fn a_tool_without_parameters_is_described_by_its_server() {
+    let server = format!("  test: {}\n", entry("sound", ""));
+    let project = desk(
+        &server,
+        "tools: {say: {mcp: {server: test, tool: echo}}, wrong: {mcp: {server: test, tool: ecko}}}",
+        "[say]",
+        "[{call: [{tool: say, with: {text: ''}}, {tool: say, with: {text: hello}}]}, {reply: It said so.}]",
+    );
+    let of = |args: &[&str]| project.run(&[&["tools"], args].concat());
+    let schema = of(&["schema", "workflows/desk.yaml", "answer", "--json"]).exits(0).json();
+    assert_eq!(schema[0]["name"], "say");
+    assert_eq!(schema[0]["description"], "echo");
+    assert_eq!(schema[0]["inputSchema"]["properties"]["text"]["minLength"], 1, "{schema}");
+    let output = project.run(&["run", "workflows/desk.yaml", "--json", "--show-prompts", "x"]).exits(0);
+    assert_eq!(output.json()["history"][0]["tools"].as_array().map(Vec::len), Some(2), "{output}");
+    assert!(output.stderr.contains("shorter than 1 character"), "{output}");
+    let unknown = of(&["list", "workflows/desk.yaml"]).exits(2);
+    assert!(unknown.stderr.contains("the MCP server `test` has no tool `ecko`; did you mean `echo`?"), "{unknown}");
+}
+
+#[test]
+fn a_tool_whose_server_cannot_say_its_parameters_is_offered_and_tells_why() {
+    let project = desk(
+        "  test: {command: [no-such-program]}\n",
+        "tools: {say: {description: Says it, mcp: {server: test, tool: echo}}}",
+        "[say]",
+        "[{call: [{tool: say, with: {text: hello}}]}, {reply: It failed.}]",
+    );
+    let output = project.run(&["run", "workflows/desk.yaml", "--json", "x"]).exits(0);
+    assert_eq!(output.json()["history"][0]["tools"][0]["status"], "error", "{output}");
+    assert!(
+        output.stderr.contains("the parameters of the tool `say` are not known: the MCP server `test`"),
+        "{output}"
+    );
+}
+
+#[test]
+fn a_source_that_fails_is_told_while_another_one_serves() {
+    let server = format!("  test: {}\n  gone: {{command: [no-such-program]}}\n", entry("sound", ""));
+    let project = desk(
+        &server,
+        "tool_groups: {web: {description: All, from: [{mcp: gone}, {mcp: test, include: [echo]}]}}",
+        "[web]",
+        "[{call: [{tool: echo, with: {text: hello}}]}, {reply: It said so.}]",
+    );
+    let output = project.run(&["run", "workflows/desk.yaml", "--json", "--events", "events.jsonl", "x"]).exits(0);
+    assert_eq!(output.json()["history"][0]["tools"][0]["status"], "ok", "{output}");
+    let told = "the tool group `web` goes without one of its sources: the MCP server `gone` cannot be started";
+    assert!(output.stderr.contains(told), "{output}");
+    let events = project.read("events.jsonl");
+    assert!(events.lines().any(|line| line.contains("source-left-out") && line.contains(told)), "{events}");
+}
+
+#[test]
+fn every_command_that_starts_a_server_ends_it() {
+    let server = format!("  test: {}\n", entry("sound", ""));
+    let tools = "tools: {count: {description: Counts, parameters: {file: string}, mcp: {server: test, tool: count}}, any: {mcp: {server: test, tool: echo}}}";
+    let project = desk(&server, tools, "[count]", "[{reply: Nothing.}]");
+    let is_gone = |pid: &str| !Path::new(&format!("/proc/{pid}")).exists();
+    for arguments in [
+        &["tools", "call", "workflows/desk.yaml", "count", "{\"file\": \"pids\"}"][..],
+        &["tools", "call", "workflows/desk.yaml", "count", "{\"file\": \"/no/such/directory/pids\"}"],
+        &["tools", "tree", "workflows/desk.yaml"],
+    ] {
+        project.run(arguments);
+    }
+    let pids = project.read("pids");
+    assert!(!pids.trim().is_empty() && pids.split_whitespace().all(is_gone), "{pids}");
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_sign_in_is_explained() {
+    let refusing = |status: u16, header: Option<&'static str>| async move {
+        MockLlm::start(move |_: &Received| {
+            let answer = Answer::bytes(status, "text/plain", "no");
+            header.map_or(answer.clone(), |value| answer.header("www-authenticate", value))
+        })
+        .await
+    };
+    for (status, challenge, headers, words) in [
+        (401, None, vec![], "it wants a sign-in, and no `Authorization` is sent"),
+        (401, Some("Bearer realm=\"x\""), vec![], "it wants a sign-in, and no `Authorization` is sent"),
+        (401, Some("Bearer"), vec!["Authorization"], "it does not take what is sent as `Authorization`"),
+        (403, None, vec!["X-Api-Key"], "it is forbidden: what is sent as `X-Api-Key` has not the rights"),
+        (403, Some("Bearer error=\"insufficient_scope\""), vec![], "it is forbidden: no header that signs in is sent"),
+    ] {
+        let server = refusing(status, challenge).await;
+        let headers = headers.into_iter().map(|name| (name.to_owned(), Secret::new("sk-very-secret"))).collect();
+        let reach = Reach::Address { url: Secret::new(format!("{}/mcp", server.url())), headers };
+        let config = ServerConfig { reach, timeout: None, restarts: 1, secrets: vec![Secret::new("sk-very-secret")] };
+        let error = Client::start("docs", &config, Path::new(""), START_TIMEOUT).await.err().expect("it refuses");
+        assert!(error.contains(words) && error.contains(&status.to_string()), "{status}: {error}");
+        assert!(!error.contains("sk-very-secret"), "{error}");
     }
 }
 

@@ -29,7 +29,11 @@ pub(super) fn render(args: &RenderArgs, global: &Global, out: &Out) -> Result<Ex
         None => {
             let given = inputs(&[], &args.inputs)?;
             let request = loaded.engine.request(&loaded.agent.name, &args.action, given, args.sample, options);
-            let rendered = super::run::runtime()?.block_on(request);
+            let rendered = super::run::runtime()?.block_on(async {
+                let rendered = request.await;
+                loaded.engine.close().await;
+                rendered
+            });
             rendered.map_err(|error| match error {
                 missing @ StartError::MissingInputs(_) => Fault::from(missing)
                     .help("or make them up from their types: `--sample`, or take those of a test: `--case FILE::CASE`"),

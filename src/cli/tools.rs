@@ -64,9 +64,12 @@ pub(super) fn tools(args: &ToolsArgs, global: &Global, out: &Out) -> Result<Exit
         ToolsVerb::Call(call) => {
             let arguments = arguments(&call.arguments)?;
             let options = RunOptions { dry_run: call.dry_run, yes: call.yes, ..model_options(&call.model)? };
-            return called(&loaded, &call.tool, arguments, options, out);
+            let exit = called(&loaded, &runtime, &call.tool, arguments, options, out);
+            runtime.block_on(loaded.engine.close());
+            return exit;
         }
     }
+    runtime.block_on(loaded.engine.close());
     Ok(Exit::Done)
 }
 
@@ -96,13 +99,14 @@ fn model_options(model: &ModelArgs) -> Result<RunOptions, Fault> {
 
 fn called(
     loaded: &Loaded,
+    runtime: &tokio::runtime::Runtime,
     tool: &str,
     arguments: Map<String, Value>,
     options: RunOptions,
     out: &Out,
 ) -> Result<Exit, Fault> {
     let call = loaded.engine.call_tool(&loaded.agent.name, tool, arguments, options);
-    match super::run::runtime()?.block_on(call)? {
+    match runtime.block_on(call)? {
         Ok(value) if out.json => out.document(&value),
         Ok(Value::String(text)) => out.line(text),
         Ok(value) => out.line(serde_json::to_string_pretty(&value).unwrap_or_default()),

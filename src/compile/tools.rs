@@ -20,7 +20,7 @@ use crate::tool::group::{Group, Source, Take};
 use crate::tool::offer::{Derived, Offer, Use};
 use crate::tool::unfold::{BY, NESTING_MAX, Unfold};
 use crate::tool::{Confirm, OnCollision, Returns, Tool, handoff};
-use crate::value::{Field, ObjectDef, Output, OutputKind, Shape, ShapeKind, TypeId, schema_of_type};
+use crate::value::{Field, ObjectDef, Open, Output, OutputKind, Shape, ShapeKind, TypeId, schema_of_type};
 
 use super::agent::AgentCx;
 use super::check;
@@ -135,9 +135,17 @@ impl<'a> AgentCx<'a> {
             scope.vars.insert("self".to_owned(), Ty::named(self.types(), owner));
         }
         let publish = head.publish.as_ref().and_then(|name| self.types().id(&name.value));
+        let server = decl.body.as_ref().filter(|_| kind == "mcp");
+        let server = server.and_then(|body| check::tools::mcp(self, body, head.idempotent));
+        let described_by = server.clone().filter(|_| parameters.fields.is_empty());
+        if described_by.is_some() {
+            // What the server takes is known once it runs.
+            parameters.open = Open::Any;
+        }
         let (body, unfold) = match (&decl.body, unfolding) {
+            (Some(_), None) if kind == "mcp" => (server.map(|body| Arc::new(body) as Arc<dyn Body>), None),
             (Some(body), Some(unfolding)) => (None, self.unfold(body, unfolding, &scope, defaults).map(Arc::new)),
-            (Some(body), None) => (self.tool_body(name, body, &scope, (publish, head.idempotent), defaults), None),
+            (Some(body), None) => (self.tool_body(name, body, &scope, publish, defaults), None),
             (None, _) => (None, None),
         };
         let confirm = head.confirm.as_ref().map(|confirm| self.confirm(confirm, &scope));
@@ -162,6 +170,7 @@ impl<'a> AgentCx<'a> {
             spool_over: head.spool_over,
             on_collision: head.on_collision.unwrap_or(OnCollision::Throw),
             unfold,
+            described_by,
             ..Tool::new(name.value.clone(), description, parameters, body)
         }
     }
@@ -194,11 +203,10 @@ impl<'a> AgentCx<'a> {
         name: &Name,
         body: &BodyNode,
         scope: &Scope,
-        (publish, idempotent): (Option<TypeId>, bool),
+        publish: Option<TypeId>,
         defaults: &Layers<'_>,
     ) -> Option<Arc<dyn Body>> {
         match body.kind.value.as_str() {
-            "mcp" => check::tools::mcp(self, body, idempotent),
             "agentic" => self.agentic(name, body, scope, publish, defaults),
             _ => {
                 let settings = Arc::new(self.settings(defaults, scope));

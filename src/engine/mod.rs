@@ -230,7 +230,8 @@ impl Engine {
         let mut next = 0;
         while let Some(current) = reached.get(next).cloned() {
             next += 1;
-            for name in current.actions.iter().flat_map(|action| action.body.needs().agents) {
+            let by_actions = current.actions.iter().flat_map(|action| action.body.needs().agents);
+            for name in by_actions.chain(current.handed_to()) {
                 let other = program.agent(&name);
                 reached.extend(other.filter(|other| !reached.iter().any(|known| known.name == other.name)).cloned());
             }

@@ -11,7 +11,7 @@ use crate::process::ActionContext;
 use crate::process::references::refer;
 use crate::process::tool_loop::offered;
 use crate::reference::Reach;
-use crate::tool::offer::{Offered, Use};
+use crate::tool::offer::{Offered, Use, is_same};
 use crate::tool::unfold::NESTING_MAX;
 use crate::value::{Output, OutputKind};
 
@@ -97,7 +97,7 @@ impl Engine {
             let declared = offered(&cx, &uses).await.map_err(wrong)?;
             // What some facade reveals stands below it.
             let below = flat(&[found.clone(), declared.clone()].concat(), false);
-            let is_below = |tool: &Arc<Offered>| below.iter().any(|inner| Arc::ptr_eq(&inner.tool, &tool.tool));
+            let is_below = |tool: &Arc<Offered>| below.iter().any(|inner| is_same(&inner.tool, &tool.tool));
             add(&mut found, declared.into_iter().filter(|tool| !is_below(tool)).collect());
         }
         Ok(found)

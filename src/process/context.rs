@@ -33,6 +33,7 @@ use super::person;
 use super::run::{Given, Process, Start};
 use super::scope::Scope;
 use super::steps::{Done, Path};
+use super::tool_offer;
 use super::trace;
 
 /// What the calls of one action left behind.
@@ -275,7 +276,9 @@ impl ActionContext {
             self.core.host.permit_tool(&names, true, &self.core.run)?;
         }
         let Some(body) = &tool.body else {
-            return Err(Failure::new(FailureKind::Tool, format!("not supported yet: the tool `{name}`")));
+            // A facade that a body, not a model, calls; the tools of the interaction itself never come here.
+            let message = format!("the tool `{name}` only reveals other tools to a model; call one of them");
+            return Err(Failure::new(FailureKind::Tool, message));
         };
         let keeps = !tool.idempotent && !self.core.run.dry_run;
         if keeps {
@@ -612,6 +615,7 @@ impl Context for ActionContext {
         let Some(tool) = self.scope.agent.tools.get(tool).cloned() else {
             return Err(Failure::new(FailureKind::Tool, format!("there is no tool `{tool}`")));
         };
+        let tool = tool_offer::described(self, &tool).await?;
         self.call_offered(&Offered::plain(tool, &self.scope.agent.types), arguments).await
     }
 

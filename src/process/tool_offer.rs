@@ -9,7 +9,8 @@ use crate::action::{Failure, FailureKind};
 use crate::prompt::TemplateId;
 use crate::tool::Tool;
 use crate::tool::group::{Group, NAME_CHARS_MAX, Source};
-use crate::tool::offer::{Derived, Offered, Role, Use};
+use crate::tool::mcp::ServerBody;
+use crate::tool::offer::{Derived, Offered, Role, Use, is_same};
 use crate::tool::unfold::{Facade, NESTING_MAX, Unfold};
 use crate::value::{TypeId, snake_case};
 
@@ -79,6 +80,7 @@ async fn one(cx: &ActionContext, of: &Use, depth: usize) -> Tools {
 
 /// A declared tool, with what it reveals when it is a facade.
 async fn declared(cx: &ActionContext, tool: &Arc<Tool>, depth: usize) -> Result<Offered, Failure> {
+    let tool = &described(cx, tool).await?;
     let mut offered = Offered::plain(Arc::clone(tool), &cx.scope.agent.types);
     if let Some(template) = tool.description_template {
         offered.spec.description = text(cx, template)?;
@@ -91,6 +93,38 @@ async fn declared(cx: &ActionContext, tool: &Arc<Tool>, depth: usize) -> Result<
         }
     }
     Ok(offered)
+}
+
+/// The tool, with the parameters (and the description, where the author gives none) that its server says it has. Where the
+/// server cannot be asked, it takes anything, and the call tells why.
+pub(super) async fn described(cx: &ActionContext, tool: &Arc<Tool>) -> Result<Arc<Tool>, Failure> {
+    let Some(ServerBody { server, tool: wanted, .. }) = &tool.described_by else { return Ok(Arc::clone(tool)) };
+    // What stands in for tools needs no server, and a dry run calls none.
+    if cx.core.run.stubs.is_some() || cx.core.run.dry_run {
+        return Ok(Arc::clone(tool));
+    }
+    let given = match cx.core.host.mcp_tools(server).await {
+        Ok(given) => given,
+        Err(failure) => {
+            let message = format!("the parameters of the tool `{}` are not known: {}", tool.name, failure.message);
+            tell_once(cx, "parameters-unknown", &tool.name, server, message);
+            return Ok(Arc::clone(tool));
+        }
+    };
+    let own = |known: &Arc<Tool>| known.described_by.as_ref().map(|body| body.tool.clone()).unwrap_or_default();
+    let Some(known) = given.tools.iter().find(|known| own(known) == *wanted) else {
+        let names: Vec<String> = given.tools.iter().map(own).collect();
+        let help = crate::diag::suggest::near_or_all(wanted, names.iter().map(String::as_str), "its tools");
+        let message = format!("the MCP server `{server}` has no tool `{wanted}`; {help}");
+        return Err(Failure::new(FailureKind::Tool, message));
+    };
+    let description = Some(&tool.description).filter(|own| !own.is_empty()).unwrap_or(&known.description);
+    Ok(Arc::new(Tool {
+        schema: known.schema.clone(),
+        parameters: known.parameters.clone(),
+        description: description.clone(),
+        ..(**tool).clone()
+    }))
 }
 
 fn text(cx: &ActionContext, template: TemplateId) -> Result<String, Failure> {
@@ -107,8 +141,7 @@ async fn facade(cx: &ActionContext, tool: &Tool, unfold: &Unfold, depth: usize) 
     let mut places = |found: Vec<Offered>| -> Vec<usize> {
         let mut places = Vec::new();
         for tool in found {
-            let known =
-                tools.iter().position(|known| known.name() == tool.name() && Arc::ptr_eq(&known.tool, &tool.tool));
+            let known = tools.iter().position(|known| known.name() == tool.name() && is_same(&known.tool, &tool.tool));
             places.push(known.unwrap_or_else(|| {
                 tools.push(Arc::new(tool));
                 tools.len() - 1
@@ -157,6 +190,7 @@ fn derive(cx: &ActionContext, tool: &mut Offered, derived: &Derived) -> Result<(
 async fn of_group(cx: &ActionContext, group: &Group, depth: usize) -> Tools {
     let name: Arc<str> = Arc::from(group.name.as_str());
     let (mut tools, mut why): (Vec<Offered>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut failed: Vec<String> = Vec::new();
     for source in &group.sources {
         let (found, take) = match source {
             Source::Tools { tools, take } => (list(cx, tools, depth).await, take),
@@ -173,7 +207,7 @@ async fn of_group(cx: &ActionContext, group: &Group, depth: usize) -> Tools {
                             tool.name(),
                             offered.len()
                         );
-                        tell_once(cx, tool.name(), &name, message.clone());
+                        tell_once(cx, LEFT_OUT, tool.name(), &name, message.clone());
                         why.push(message);
                         continue;
                     }
@@ -182,7 +216,16 @@ async fn of_group(cx: &ActionContext, group: &Group, depth: usize) -> Tools {
                     tools.push(tool);
                 }
             }
-            Err(failure) => why.push(failure.message),
+            Err(failure) => {
+                failed.push(failure.message.clone());
+                why.push(failure.message);
+            }
+        }
+    }
+    if !tools.is_empty() {
+        for why in &failed {
+            let message = format!("the tool group `{name}` goes without one of its sources: {why}");
+            tell_once(cx, "source-left-out", why, &name, message);
         }
     }
     if tools.is_empty() {
@@ -200,16 +243,18 @@ async fn of_server(cx: &ActionContext, server: &str) -> Tools {
             "the MCP server `{server}` has a tool `{}` that cannot be offered: {}",
             left_out.tool, left_out.why
         );
-        tell_once(cx, &left_out.tool, server, message);
+        tell_once(cx, LEFT_OUT, &left_out.tool, server, message);
     }
     Ok(given.tools.iter().map(|tool| Offered::plain(Arc::clone(tool), &cx.scope.agent.types)).collect())
 }
 
-/// Tells once in a run that a tool is not offered, and why.
-fn tell_once(cx: &ActionContext, tool: &str, of: &str, message: String) {
-    const KEY: &str = "tool-left-out";
-    if cx.core.host.is_first(&format!("{KEY} {of} {tool}")) {
-        cx.core.emit(|| What::Notice { key: KEY.to_owned(), message });
+/// The key of notices of tools that cannot be offered.
+const LEFT_OUT: &str = "tool-left-out";
+
+/// Tells once in a run that something of a tool is not there, and why.
+fn tell_once(cx: &ActionContext, key: &str, tool: &str, of: &str, message: String) {
+    if cx.core.host.is_first(&format!("{key} {of} {tool}")) {
+        cx.core.emit(|| What::Notice { key: key.to_owned(), message });
     }
 }
 

@@ -82,7 +82,7 @@ pub struct Tool {
     /// Which of two tools of one name is offered.
     pub on_collision: OnCollision,
     /// What a call does; its strings see the arguments as variables, and [`Context::arguments`] has them as JSON.
-    /// `None`: a kind that this version reads and checks but cannot call.
+    /// `None`: a facade, or a tool that the conversation itself answers.
     ///
     /// [`Context::arguments`]: crate::action::Context::arguments
     pub body: Option<Arc<dyn Body>>,
@@ -90,6 +90,8 @@ pub struct Tool {
     pub unfold: Option<Arc<Unfold>>,
     /// What a call leaves to be called.
     pub narrows: Option<Arc<narrow::Narrowing>>,
+    /// The server's tool behind it, where its own schema stands for parameters that are not declared.
+    pub described_by: Option<mcp::ServerBody>,
 }
 
 impl Tool {
@@ -121,6 +123,7 @@ impl Tool {
             body,
             unfold: None,
             narrows: None,
+            described_by: None,
         }
     }
 

@@ -128,8 +128,14 @@ impl Offered {
         if let (Role::Guide(own), Role::Guide(others)) = (&self.role, &other.role) {
             return self.spec == other.spec && own == others;
         }
-        Arc::ptr_eq(&self.tool, &other.tool) && self.spec == other.spec && self.this == other.this
+        is_same(&self.tool, &other.tool) && self.spec == other.spec && self.this == other.this
     }
+}
+
+/// Whether two are one tool, that of a server each time as the server describes it.
+pub fn is_same(one: &Arc<Tool>, other: &Arc<Tool>) -> bool {
+    let of_server = one.described_by.is_some() && one.described_by == other.described_by;
+    Arc::ptr_eq(one, other) || (of_server && one.name == other.name)
 }
 
 /// The JSON Schema of a tool's parameters, as models see it.

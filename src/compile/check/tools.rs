@@ -1,8 +1,5 @@
 //! Tools and tool groups: what lists of tools name exists, heads are sound, and what this version cannot offer is noted.
 
-use std::sync::Arc;
-
-use crate::action::Body;
 use crate::decl::body::BodyNode;
 use crate::decl::tools::{GroupSource, Tool, ToolUse};
 use crate::decl::{List, Name};
@@ -33,7 +30,9 @@ pub(crate) fn head(cx: &mut AgentCx<'_>, name: &Name, decl: &Tool) -> ObjectDef 
         types::named(cx.types(), publish, &mut findings);
     }
     cx.strings.findings.append(&mut findings);
-    if head.description.is_none() {
+    // A server's tool is described by its server.
+    let is_servers = decl.body.as_ref().is_some_and(|body| body.kind.value == "mcp");
+    if head.description.is_none() && !is_servers {
         cx.report(
             Diagnostic::warning("no-description", name.span, format!("the tool `{}` has no description", name.value))
                 .help("a model chooses tools by their descriptions; add `description: …`"),
@@ -43,7 +42,7 @@ pub(crate) fn head(cx: &mut AgentCx<'_>, name: &Name, decl: &Tool) -> ObjectDef 
 }
 
 /// Checks the body `mcp: {server, tool}` and lowers it.
-pub(crate) fn mcp(cx: &mut AgentCx<'_>, body: &BodyNode, idempotent: bool) -> Option<Arc<dyn Body>> {
+pub(crate) fn mcp(cx: &mut AgentCx<'_>, body: &BodyNode, idempotent: bool) -> Option<ServerBody> {
     let Some(map) = body.node.as_map() else {
         cx.report(Diagnostic::error("wrong-shape", body.node.span, "expected `{server, tool}`"));
         return None;
@@ -60,7 +59,7 @@ pub(crate) fn mcp(cx: &mut AgentCx<'_>, body: &BodyNode, idempotent: bool) -> Op
     cx.strings.findings.append(&mut read.diagnostics);
     let server = server?;
     mcp_server(cx, &server);
-    Some(Arc::new(ServerBody { server: server.value, tool: tool?.value, idempotent }))
+    Some(ServerBody { server: server.value, tool: tool?.value, idempotent })
 }
 
 fn mcp_server(cx: &mut AgentCx<'_>, server: &Name) {

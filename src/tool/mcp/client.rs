@@ -179,7 +179,7 @@ impl Client {
                 let transport = http::transport(url, headers).map_err(redacted)?;
                 match tokio::time::timeout(limit, serve_client(ears, transport)).await {
                     Ok(Ok(service)) => (service, None),
-                    Ok(Err(why)) => return Err(redacted(whole(&why))),
+                    Ok(Err(why)) => return Err(redacted(http::explained(whole(&why), headers))),
                     Err(_) => return Err(format!("it did not answer within {}", lasting(limit))),
                 }
             }
@@ -323,9 +323,10 @@ impl Client {
 
     /// The error of a call whose server is gone.
     async fn gone(&self, why: &ServiceError) -> CallError {
-        let words = match &self.program {
-            Some(program) => program.end().await,
-            None => whole(why),
+        let words = match (&self.program, &self.config.reach) {
+            (Some(program), _) => program.end().await,
+            (None, Reach::Address { headers, .. }) => http::explained(whole(why), headers),
+            (None, Reach::Program { .. }) => whole(why),
         };
         CallError::Gone(self.config.redact(&words))
     }

@@ -63,11 +63,13 @@ fn descriptor(server: &str, config: &ServerConfig, name: String, tool: &ServerTo
     let description = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default().trim();
     let description: String = description.chars().take(DESCRIPTION_CHARS_MAX).collect();
     let body = ServerBody { server: server.to_owned(), tool: tool.name.to_string(), idempotent };
+    let described_by = Some(body.clone());
     let seen = schema.seen();
     Ok(Tool {
         schema: Some(Arc::new(schema)),
         timeout: config.timeout.unwrap_or(crate::tool::TIMEOUT),
         idempotent,
+        described_by,
         ..Tool::new(name, description, seen, Some(Arc::new(body)))
     })
 }

@@ -10,6 +10,31 @@ use crate::llm::{Secret, client_builder};
 
 use super::RESULT_BYTES_MAX;
 
+/// What an answer's words mean for the author, where they tell of a missing or a wrong sign-in.
+pub(super) fn explained(words: String, headers: &[(String, Secret)]) -> String {
+    let says = |of: &[&str]| of.iter().any(|of| words.contains(of));
+    let sent = headers.iter().map(|(name, _)| name.as_str());
+    let key = sent.clone().find(|name| name.eq_ignore_ascii_case("authorization")).or_else(|| sent.clone().next());
+    if says(&["401", "Auth required"]) {
+        return match key {
+            None => "it answers 401, which is that it wants a sign-in, and no `Authorization` is sent; give it a token with \
+                     `headers: {Authorization: \"Bearer ${env:TOKEN}\"}`"
+                .to_owned(),
+            Some(key) => format!(
+                "it answers 401: it does not take what is sent as `{key}`; look whether the token is whole, of the right \
+                 kind (`Bearer …`) and still valid"
+            ),
+        };
+    }
+    if says(&["403", "Insufficient scope"]) {
+        let sent = key.map_or("no header that signs in is sent".to_owned(), |key| {
+            format!("what is sent as `{key}` has not the rights")
+        });
+        return format!("it answers 403, which is that it is forbidden: {sent}");
+    }
+    words
+}
+
 /// The way to a server; nothing is sent yet. Redirects are not followed.
 pub(super) fn transport(
     url: &Secret,

@@ -40,6 +40,8 @@ pub(crate) struct Tooling {
     pub(crate) offers: Vec<Offer>,
     /// Groups of built-in tools that are used.
     built_in: IndexMap<String, Vec<Arc<Tool>>>,
+    /// Agents as tools.
+    hand_offs: IndexMap<String, Arc<Tool>>,
     /// How many facades stand around the tool that is lowered.
     depth: usize,
 }
@@ -51,6 +53,17 @@ pub(crate) struct ToolTypes {
     pub(crate) required: Vec<TypeId>,
     /// Types whose objects may come.
     pub(crate) published: Vec<TypeId>,
+}
+
+/// A tool of a list, as far as it is known before a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    /// The name that it is offered by.
+    pub(crate) name: String,
+    /// The tool.
+    pub(crate) tool: Arc<Tool>,
+    /// What it has of its own.
+    pub(crate) derived: Option<Derived>,
 }
 
 /// The parameter of an `agentic` tool that declares none.
@@ -290,7 +303,7 @@ impl<'a> AgentCx<'a> {
             None if decl.playbook.0.is_empty() => Order::Free,
             None => Order::Playbook(decl.playbook.iter().map(|entry| self.unlock(entry, scope)).collect()),
         };
-        let uses = self.uses(decl.tools.iter(), &[], defaults);
+        let uses = self.offered(&decl.tools, &[], defaults);
         let tools = Some(self.add_offer(Offer { uses, order }));
         let max_turns = decl.max_turns.map_or(super::settings::TURNS, |turns| turns.get());
         let output = publish.map(|id| OutputSchema::native(self.types().name(id), schema_of_type(self.types(), id)));
@@ -316,6 +329,23 @@ impl<'a> AgentCx<'a> {
             when,
             needs: needs.and_then(|needs| types::named(self.types(), needs, &mut self.strings.findings)),
         }
+    }
+
+    /// Resolves a list of tools that a prompt offers, and checks what stands side by side in it.
+    fn offered(&mut self, list: &[ToolUse], inputs: &[Input], defaults: &Layers<'_>) -> Vec<Use> {
+        let mut all = Vec::new();
+        let mut elements = Vec::new();
+        for tool in list {
+            let place = match tool {
+                ToolUse::Name(name) | ToolUse::Inline(name, _) => name,
+                ToolUse::Derived(derived) => derived.name.as_ref().unwrap_or(&derived.tool),
+            };
+            let uses = self.uses(std::iter::once(tool), inputs, defaults);
+            elements.extend(uses.iter().map(|of| (place.clone(), of.clone())));
+            all.extend(uses);
+        }
+        check::offers::check(self, &elements, inputs);
+        all
     }
 
     /// Resolves a list of tools, whose names were checked.
@@ -362,7 +392,13 @@ impl<'a> AgentCx<'a> {
         if let Some(type_id) = self.types().id(text) {
             return Some(Use::Objects { input: None, type_id });
         }
-        self.agents.get(text).map(|agent| Use::Own(Arc::new(handoff::tool(agent))))
+        // One agent is one tool, wherever it is listed.
+        if let Some(known) = self.tooling.hand_offs.get(text) {
+            return Some(Use::Own(known.clone()));
+        }
+        let tool = Arc::new(handoff::tool(self.agents.get(text)?));
+        self.tooling.hand_offs.insert(text.to_owned(), tool.clone());
+        Some(Use::Own(tool))
     }
 
     fn derived_use(&mut self, derived: &DerivedTool, inputs: &[Input]) -> Option<Use> {
@@ -392,7 +428,7 @@ impl<'a> AgentCx<'a> {
         let objects: Vec<Input> = objects.collect();
         let names: Vec<&str> = scope.vars.keys().map(String::as_str).collect();
         check::tools::names(self, list.iter(), &names);
-        let uses = self.uses(list.iter(), &objects, &Layers::default());
+        let uses = self.offered(&list.0, &objects, &Layers::default());
         self.add_offer(Offer { uses, order: Order::Free })
     }
 
@@ -420,7 +456,7 @@ impl<'a> AgentCx<'a> {
         if !asks_model || list.0.is_empty() {
             return types;
         }
-        let uses = self.uses(list.iter(), &head.inputs, layers);
+        let uses = self.offered(&list.0, &head.inputs, layers);
         let tools: Vec<Arc<Tool>> = uses.iter().flat_map(|tool| self.known_tools(tool)).collect();
         let direct: BTreeSet<TypeId> = tools.iter().filter_map(|tool| tool.publish).collect();
         let required: BTreeSet<TypeId> = tools.iter().flat_map(|tool| tool.requires.iter().copied()).collect();
@@ -447,25 +483,44 @@ impl<'a> AgentCx<'a> {
 
     /// The tools that an element of a list means, as far as they are known before a run; facades stay folded.
     fn known_tools(&self, of: &Use) -> Vec<Arc<Tool>> {
+        self.known(of, 0).into_iter().map(|known| known.tool).collect()
+    }
+
+    /// The same with the names that they are offered by. `depth` counts groups in groups, which may go round in a circle
+    /// that is reported elsewhere.
+    pub(crate) fn known(&self, of: &Use, depth: usize) -> Vec<Known> {
+        let plain = |tool: &Arc<Tool>| Known { name: tool.name.clone(), tool: Arc::clone(tool), derived: None };
         match of {
-            Use::Tool(name) => self.tools.get(name).cloned().into_iter().collect(),
-            Use::Own(tool) => vec![Arc::clone(tool)],
-            Use::Derived(of, _) => self.known_tools(of),
+            Use::Tool(name) => self.tools.get(name).map(plain).into_iter().collect(),
+            Use::Own(tool) => vec![plain(tool)],
+            Use::Derived(of, derived) => {
+                let derive = |known: Known| Known {
+                    name: derived.name.clone().unwrap_or(known.name),
+                    derived: Some(derived.clone()),
+                    ..known
+                };
+                self.known(of, depth).into_iter().map(derive).collect()
+            }
             Use::Group { group, only } => {
-                let sources = self.tooling.groups.get(group).into_iter().flat_map(|group| &group.sources);
-                let taken = sources.flat_map(|source| match source {
+                let groups = self.tooling.groups.get(group).filter(|_| depth < NESTING_MAX);
+                let taken = groups.into_iter().flat_map(|group| &group.sources).flat_map(|source| match source {
                     Source::Tools { tools, take } => {
-                        let tools = tools.iter().flat_map(|tool| self.known_tools(tool));
-                        tools.filter_map(|tool| Some((take.offered(&tool.name)?, tool))).collect()
+                        let tools = tools.iter().flat_map(|tool| self.known(tool, depth + 1));
+                        tools.filter_map(|known| Some(Known { name: take.offered(&known.name)?, ..known })).collect()
                     }
                     Source::Server { .. } => Vec::new(),
                 });
-                let wanted = |name: &String| only.as_ref().is_none_or(|only| only == name);
-                taken.filter(|(name, _)| wanted(name)).map(|(_, tool)| tool).collect()
+                taken.filter(|known| only.as_ref().is_none_or(|only| *only == known.name)).collect()
             }
-            Use::BuiltIn(tools) => tools.clone(),
+            Use::BuiltIn(tools) => tools.iter().map(plain).collect(),
             Use::Objects { .. } => Vec::new(),
         }
+    }
+
+    /// The names of the tools of objects of a type, those of its supertypes too.
+    pub(crate) fn object_tools(&self, of: TypeId) -> impl Iterator<Item = &str> {
+        let kin = std::iter::once(of).chain(self.types().supertypes(of));
+        kin.filter_map(|of| self.tooling.of_objects.get(&of)).flatten().map(|tool| tool.name.as_str())
     }
 
     /// A tool that an action calls.

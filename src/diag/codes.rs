@@ -60,6 +60,7 @@ codes! {
     "expr-syntax": "an expr that cannot be read",
     "field-conflict": "a field that two types declare differently",
     "file-not-found": "a file that is named is not there",
+    "group-cycle": "a tool group that contains itself",
     "guardrail-never": "a guardrail that never looks at anything",
     "import-cycle": "files that import one another in a circle",
     "impossible-comparison": "a comparison that never holds",

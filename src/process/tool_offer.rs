@@ -300,6 +300,16 @@ pub(super) fn tools_of(cx: &ActionContext, type_id: TypeId, this: &minijinja::Va
             if !prefix.is_empty() {
                 offered.spec.name = format!("{prefix}_{}", tool.name);
             }
+            if offered.name().len() > NAME_CHARS_MAX {
+                let message = format!(
+                    "the tool `{}` of an object cannot be offered: with `{prefix}_` before it the name has {} characters; the \
+                     most is {NAME_CHARS_MAX}",
+                    tool.name,
+                    offered.name().len()
+                );
+                tell_once(cx, LEFT_OUT, &tool.name, prefix, message);
+                continue;
+            }
             offered.this = Some(this.clone());
             tools.push(offered);
         }

@@ -162,6 +162,12 @@ fn rooted(schema: &Value) -> Value {
     }
 }
 
+/// Whether two different tools of one name are an error, by what each of them says of it.
+pub fn throws(earlier: OnCollision, later: OnCollision) -> bool {
+    use OnCollision::{Replace, Throw};
+    matches!((earlier, later), (Replace, Replace) | (Throw, Throw))
+}
+
 /// Which of two different tools of one name is offered (runtime.md 4).
 ///
 /// # Errors

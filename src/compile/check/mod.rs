@@ -9,6 +9,7 @@ pub(crate) mod guardrails;
 pub(crate) mod limits;
 pub(crate) mod models;
 pub(crate) mod names;
+pub(crate) mod offers;
 pub(crate) mod personas;
 pub(crate) mod reachability;
 pub(crate) mod references;

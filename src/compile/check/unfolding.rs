@@ -1,5 +1,5 @@
-//! Unfolding tools: what they reveal exists, hierarchies have no cycles, and revealed names do not collide
-//! (language.md 9).
+//! Unfolding tools: what they reveal exists, hierarchies have no cycles and are not too deep, and revealed names do not
+//! collide (language.md 9).
 
 use indexmap::IndexMap;
 
@@ -136,52 +136,144 @@ fn collisions(cx: &mut AgentCx<'_>, unfold: &UnfoldDecl) {
     }
 }
 
-/// Reports facades that reveal themselves, directly or through others.
+/// What a facade or a group has in it: the names in its lists.
+struct Node {
+    name: Name,
+    is_facade: bool,
+    /// Each name with how many facades stand around it inside this one.
+    inner: Vec<(Name, usize)>,
+}
+
+/// Reports facades that reveal themselves and groups that contain themselves, directly or through others, and hierarchies
+/// of them that nest too deep.
 pub(crate) fn check(cx: &mut AgentCx<'_>) {
-    let mut reveals: IndexMap<String, (Name, Vec<Name>)> = IndexMap::new();
+    let mut nodes: IndexMap<String, Node> = IndexMap::new();
+    for decl in cx.heads.visible.tool_groups.values() {
+        let mut inner = Vec::new();
+        for source in decl.decl.from.iter() {
+            collect(source.tools.iter().flat_map(|list| list.iter()), 0, &mut inner);
+        }
+        nodes.insert(decl.name.value.clone(), Node { name: decl.name.clone(), is_facade: false, inner });
+    }
+    // A tool's name comes before a group's.
     for decl in cx.heads.visible.tools.values() {
-        let Some(body) = decl.decl.body.as_ref().filter(|body| body.kind.value == "unfold") else { continue };
-        let mut names = Vec::new();
-        collect(&read_unfold(body, &mut ReadCx::default()), 0, &mut names);
-        reveals.insert(decl.name.value.clone(), (decl.name.clone(), names));
+        let Some(body) = decl.decl.body.as_ref().filter(|body| body.kind.value == "unfold") else {
+            nodes.shift_remove(decl.name.value.as_str());
+            continue;
+        };
+        let mut inner = Vec::new();
+        collect(read_unfold(body, &mut ReadCx::default()).all(), 0, &mut inner);
+        nodes.insert(decl.name.value.clone(), Node { name: decl.name.clone(), is_facade: true, inner });
+    }
+    for node in nodes.values_mut() {
+        node.inner = std::mem::take(&mut node.inner).into_iter().flat_map(|of| in_group(cx, of)).collect();
     }
     let mut found = Vec::new();
-    for (start, (_, names)) in &reveals {
-        for name in names {
-            let mut reached: Vec<&str> = vec![&name.value];
-            let mut next = 0;
-            while let Some(at) = reached.get(next).copied() {
-                next += 1;
-                for (_, inner) in reveals.get(at).into_iter() {
-                    for inner in inner {
-                        if !reached.contains(&inner.value.as_str()) {
-                            reached.push(&inner.value);
-                        }
-                    }
-                }
+    for (start, node) in &nodes {
+        for (name, _) in &node.inner {
+            let reached = reached(&nodes, &name.value);
+            if !reached.contains(&start.as_str()) {
+                continue;
             }
-            if reached.contains(&start.as_str()) {
-                found.push((start.clone(), name.clone()));
+            let through = &name.value;
+            let has_facade = reached.iter().any(|name| nodes.get(*name).is_some_and(|node| node.is_facade));
+            found.push(match (node.is_facade, has_facade) {
+                (false, true) => continue,
+                (true, _) => Diagnostic::error(
+                    "unfold-cycle",
+                    name.span,
+                    format!("`{start}` reveals itself through `{through}`"),
+                )
+                .help("remove one of the facades from the circle"),
+                (false, false) => Diagnostic::error(
+                    "group-cycle",
+                    name.span,
+                    format!("the tool group `{start}` contains itself through `{through}`"),
+                )
+                .help("remove one of the groups from the circle"),
+            });
+        }
+    }
+    if found.is_empty() {
+        found = too_deep(&nodes);
+    }
+    found.into_iter().for_each(|finding| cx.report(finding));
+}
+
+/// Everything that can be reached from a name, itself first.
+fn reached<'n>(nodes: &'n IndexMap<String, Node>, from: &'n str) -> Vec<&'n str> {
+    let mut reached = vec![from];
+    let mut next = 0;
+    while let Some(at) = reached.get(next).copied() {
+        next += 1;
+        for (inner, _) in nodes.get(at).into_iter().flat_map(|node| &node.inner) {
+            if !reached.contains(&inner.value.as_str()) {
+                reached.push(&inner.value);
             }
         }
     }
-    for (start, name) in found {
-        cx.report(
-            Diagnostic::error("unfold-cycle", name.span, format!("`{start}` reveals itself through `{}`", name.value))
-                .help("remove one of the facades from the circle"),
-        );
-    }
+    reached
 }
 
-fn collect(unfold: &UnfoldDecl, depth: usize, names: &mut Vec<Name>) {
-    for tool in unfold.all() {
+/// Findings for the outermost facades of hierarchies that nest too deep; there are no circles. What stands in place
+/// within one facade is found where it is read.
+fn too_deep(nodes: &IndexMap<String, Node>) -> Vec<Diagnostic> {
+    let mut depths: IndexMap<&str, usize> = nodes.keys().map(|name| (name.as_str(), 0)).collect();
+    // Each round carries depths one level up; the longest way visits no node twice.
+    for _ in 0..nodes.len() {
+        for (name, node) in nodes {
+            let below =
+                |(inner, around): &(Name, usize)| around + depths.get(inner.value.as_str()).copied().unwrap_or(0);
+            let deepest = node.inner.iter().map(below).max().unwrap_or(0);
+            depths.insert(name, deepest + usize::from(node.is_facade));
+        }
+    }
+    let is_inside = |name: &str| nodes.values().any(|node| node.inner.iter().any(|(inner, _)| inner.value == name));
+    let outermost =
+        nodes.iter().filter(|(name, node)| node.is_facade && depths[name.as_str()] > NESTING_MAX && !is_inside(name));
+    let finding = |(name, node): (&String, &Node)| {
+        let levels = depths[name.as_str()];
+        Diagnostic::error(
+            "too-nested",
+            node.name.span,
+            format!("`{name}` has {levels} levels of facades; the most is {NESTING_MAX}"),
+        )
+        .help("flatten the hierarchy, or group by `categories`")
+    };
+    outermost.map(finding).collect()
+}
+
+/// What `group.tool` names; any other name as it is.
+fn in_group(cx: &AgentCx<'_>, (name, around): (Name, usize)) -> Vec<(Name, usize)> {
+    let Some((group, tool)) = name.value.split_once('.') else { return vec![(name, around)] };
+    let Some(group) = cx.heads.visible.tool_groups.get(group) else { return Vec::new() };
+    let mut found = Vec::new();
+    for source in group.decl.from.iter() {
+        let prefix = source.prefix.as_ref().map_or("", |prefix| prefix.value.as_str());
+        for of in source.tools.iter().flat_map(|list| list.iter()) {
+            let own = match of {
+                ToolUse::Name(name) | ToolUse::Inline(name, _) => name,
+                ToolUse::Derived(derived) => derived.name.as_ref().unwrap_or(&derived.tool),
+            };
+            if tool.strip_prefix(prefix) == Some(own.value.as_str()) {
+                collect(std::iter::once(of), 0, &mut found);
+            }
+        }
+    }
+    found.into_iter().map(|(inner, depth)| (Name::new(inner.value, name.span), around + depth)).collect()
+}
+
+fn collect<'d>(tools: impl Iterator<Item = &'d ToolUse>, depth: usize, names: &mut Vec<(Name, usize)>) {
+    for tool in tools {
         match tool {
-            ToolUse::Name(name) => names.push(name.clone()),
-            ToolUse::Derived(derived) => names.push(derived.tool.clone()),
-            ToolUse::Inline(_, tool) => {
+            ToolUse::Name(name) => names.push((name.clone(), depth)),
+            ToolUse::Derived(derived) => names.push((derived.tool.clone(), depth)),
+            ToolUse::Inline(name, tool) => {
                 let inner = tool.body.as_ref().filter(|body| body.kind.value == "unfold" && depth < NESTING_MAX);
                 if let Some(body) = inner {
-                    collect(&read_unfold(body, &mut ReadCx::default()), depth + 1, names);
+                    // A facade in place is a level, whatever is in it.
+                    names.push((Name::new(String::new(), name.span), depth + 1));
+                    collect(read_unfold(body, &mut ReadCx::default()).all(), depth + 1, names);
                 }
             }
         }

@@ -89,3 +89,33 @@ fn star_news_compiles_to_a_program_with_a_plan() {
     assert!(agent.unsupported.is_empty(), "{:?}", agent.unsupported);
     assert_eq!(compiled.checked.actions, 4);
 }
+
+#[test]
+fn what_tools_hand_over_to_is_known_behind_groups_facades_and_objects() {
+    let agent = |name: &str| {
+        format!(
+            "agent: {name}\ndescription: x\ninputs: UserInput\ntypes: {{Help: string}}\nactions: {{help: {{inputs: UserInput, output: \
+             Help, set: x, achieves: x}}}}\n"
+        )
+    };
+    let names = ["direct", "grouped", "behind", "called", "of_object", "nobody"];
+    let others: Vec<(String, String)> =
+        names.iter().map(|name| (format!("workflows/{name}.yaml"), agent(name))).collect();
+    let desk = "agent: desk
+inputs: UserInput
+types:
+  Help: string
+  Order: {fields: {id: string}, tools: {look: {description: x, agent: of_object}}}
+tools:
+  ask: {description: x, agent: called}
+  unused: {description: x, agent: nobody}
+  shop: {description: x, unfold: {tools: [{name: inner, description: x, unfold: {tools: [behind]}}]}}
+tool_groups: {web: {description: x, from: [{tools: [grouped, {tool: ask, name: asked}]}]}}
+actions:
+  answer: {inputs: UserInput, output: Help, tools: [direct, web, shop, Order], prompt: x, achieves: x}
+";
+    let mut files = vec![("workflows/desk.yaml", desk)];
+    files.extend(others.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+    let reached: Vec<String> = self::agent(&files).handed_to().into_iter().collect();
+    assert_eq!(reached, ["behind", "called", "direct", "grouped", "of_object"]);
+}

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::engine::{
     Engine, Input, LimitOptions, MissingInput, Person, Question, ReloadPolicy, RunOptions, StartError,
 };
-use crate::process::document::Waiting;
+use crate::process::document::{FailureNote, Waiting};
 use crate::process::{Document, Kill, Process, Status};
 use crate::program::Agent;
 
@@ -328,8 +328,10 @@ pub(super) fn report(document: &Document, events_on_stdout: bool, out: &Out) {
         return;
     }
     out.note(summary(document, out));
-    // What failed in an action stands under its step already.
-    if let Some(failure) = document.failure.as_ref().filter(|failure| out.quiet || failure.action.is_none()) {
+    // What failed in an action stands under its step already; a supervisor, a condition and a chat have none.
+    let is_step =
+        |failure: &FailureNote| document.history.iter().any(|entry| Some(&entry.action) == failure.action.as_ref());
+    if let Some(failure) = document.failure.as_ref().filter(|failure| out.quiet || !is_step(failure)) {
         let action = failure.action.as_deref().map(|action| format!(" in {action}")).unwrap_or_default();
         // Why it failed is shown even when quiet: it is all the result there is.
         let text = format!("{} {}", out.paint_err(RED, format!("{}{action}:", failure.kind)), failure.message);

@@ -34,6 +34,12 @@ use super::supervisor_tools::{Choice, Verdict};
 /// What the calls of a supervisor are named.
 pub const NAME: &str = "supervisor";
 
+/// The line of a tool that asks for nothing.
+pub const READY: &str = "Ready: nothing is left to ask.";
+
+/// How the line of a tool begins that leads to a goal.
+pub const LEADS: &str = "Leads to the goal";
+
 /// How much of a large object the supervisor reads, in characters; the whole is on the blackboard.
 const HEAD_CHARS: usize = 2000;
 

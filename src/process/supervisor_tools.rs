@@ -14,7 +14,7 @@ use super::blackboard::Bound;
 use super::decide::Seen;
 use super::facts;
 use super::run::{Given, Process};
-use super::supervisor::Call;
+use super::supervisor::{Call, LEADS, READY};
 
 /// An action that a supervisor may call.
 pub(super) struct Choice {
@@ -179,7 +179,7 @@ impl Process {
             .map(|goal| goal.name.as_str())
             .collect();
         if !reached.is_empty() {
-            lines.push(format!("Leads to the goal {}.", suggest::listed(&reached)));
+            lines.push(format!("{LEADS} {}.", suggest::listed(&reached)));
         }
         let filled = (0..choice.bound.len()).filter(|at| !choice.asks.contains(at));
         let filled: Vec<&str> = filled.map(|at| action.inputs[at].name.as_str()).collect();
@@ -190,7 +190,7 @@ impl Process {
         lines.push(match (choice.unmet.is_empty(), asked.is_empty()) {
             (false, _) => format!("Not now: it needs {}.", suggest::listed(&choice.unmet)),
             (true, _) if choice.is_stale => "Not now: what it gives is there already.".to_owned(),
-            (true, true) => "Ready: nothing is left to ask.".to_owned(),
+            (true, true) => READY.to_owned(),
             (true, false) => format!("Asks for {}.", suggest::listed(&asked)),
         });
         lines.join("\n")

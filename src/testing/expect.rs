@@ -11,7 +11,7 @@ use crate::source::Span;
 
 use super::exprs::{CheckKind, CheckVars, is_of, tool_calls, why_not};
 use super::judge::{self, Question};
-use super::model::{CaseModel, sampled};
+use super::model::{CaseModel, suggested};
 use super::report::{CaseReport, Problem};
 use super::run::{Outcome, SnapshotMode};
 use super::snapshot::{self, Pending, SnapshotFile, file_part};
@@ -48,7 +48,7 @@ fn unanswered(outcome: &Outcome<'_>, request: &Request, message: &str) -> String
     if has_reply {
         return message.replacen("of the script ", "", 1).replace("nearest is rule", "nearest is reply");
     }
-    match sampled(request) {
+    match suggested(request) {
         Ok(value) => format!("the model is asked by `{name}`, and there is no reply: add `{name}: {}`", short(&value)),
         Err(_) => format!("the model is asked by `{name}`, and there is no reply"),
     }

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::llm::{
-    Capabilities, DeltaSink, Llm, LlmError, LlmErrorKind, Outcome, OutputMode, Reply, Request, Rule, Script, Scripted,
-    Step,
+    Capabilities, DeltaSink, Llm, LlmError, LlmErrorKind, Outcome, OutputMode, Part, Reply, Request, Rule, Script,
+    Scripted, Step, ToolSpec,
 };
+use crate::process::supervisor;
 use crate::value::{Types, Validators, sample, view};
 
 /// One call to a model.
@@ -52,7 +53,7 @@ impl CaseModel {
 }
 
 /// A reply that a request could get: data made up from the schema of its output.
-pub(super) fn sampled(request: &Request) -> Result<Value, String> {
+fn sampled(request: &Request) -> Result<Value, String> {
     match &request.output {
         None => Ok(Value::from(format!("A reply to {}", request.name))),
         Some(output) => made_up(&output.schema),
@@ -62,6 +63,28 @@ pub(super) fn sampled(request: &Request) -> Result<Value, String> {
 /// Data that fits a schema.
 pub(super) fn made_up(schema: &Value) -> Result<Value, String> {
     sample(&Validators::new(Arc::new(Types::with_built_ins())), &view(schema))
+}
+
+/// A reply that a request could get, as a test file says it: data, or the next call of a supervisor.
+pub(super) fn suggested(request: &Request) -> Result<Value, String> {
+    match next_call(request) {
+        Some((tool, arguments)) => Ok(json!({"call": {"tool": tool, "with": arguments}})),
+        None => sampled(request),
+    }
+}
+
+/// The next call of a made-up supervisor: what is ready and was not called before, the way to a goal first.
+fn next_call(request: &Request) -> Option<(String, Value)> {
+    if request.name != supervisor::NAME {
+        return None;
+    }
+    let parts = request.messages.iter().flat_map(|message| &message.parts);
+    let called = |name: &str| parts.clone().any(|part| matches!(part, Part::ToolCall { name: of, .. } if of == name));
+    let says = |tool: &ToolSpec, begins: &str| tool.description.lines().any(|line| line.starts_with(begins));
+    let rank = |tool: &&ToolSpec| (!says(tool, supervisor::READY), !says(tool, supervisor::LEADS));
+    let next = request.tools.iter().filter(|tool| !called(&tool.name)).min_by_key(rank)?;
+    let arguments = made_up(&next.parameters).ok()?;
+    Some((next.name.clone(), arguments))
 }
 
 #[async_trait]
@@ -75,9 +98,13 @@ impl Llm for CaseModel {
         if let Err(error) = &reply
             && error.kind == LlmErrorKind::NoRule
         {
-            match sampled(request).ok().filter(|_| self.sampled) {
-                Some(value) => {
-                    let rule = Rule { steps: vec![Step::of(Outcome::Reply(value))], ..Rule::default() };
+            let made_up = match next_call(request) {
+                Some(call) => Some(Outcome::Call(vec![call])),
+                None => sampled(request).ok().map(Outcome::Reply),
+            };
+            match made_up.filter(|_| self.sampled) {
+                Some(outcome) => {
+                    let rule = Rule { steps: vec![Step::of(outcome)], ..Rule::default() };
                     reply = Scripted::new(Script { rules: vec![rule] }).call(request, sink).await;
                 }
                 None => {

@@ -358,3 +358,20 @@ fn what_a_sub_agent_cannot_do_yet_is_refused_before_anything_runs() {
     let output = project.run(&["run", "workflows/outer.yaml", "x"]).exits(2);
     assert!(output.stderr.contains("not supported yet: the source `rag` of the reference `guide`, which comes in a later version (workflows/inner.yaml:7:"), "{output}");
 }
+
+#[test]
+fn what_ends_a_supervisor_is_told_though_it_is_no_step() {
+    let text = "agent: kitchen\nplanner: supervisor\nmodels: {default: demo/script}\ninputs: UserInput\ntypes: {Story: string}\nactions:\n  tell: {inputs: UserInput, output: Story, set: x, achieves: Told}\n";
+    let project = project()
+        .file("workflows/kitchen.yaml", text)
+        .file("empty.yaml", "replies: [{when: {action: other}, reply: x}]\n");
+    let output = project.run(&["run", "kitchen", "x", "--script", "empty.yaml"]).exits(1);
+    assert!(
+        output.stderr.contains("llm in supervisor: no rule of the script answers the call of `supervisor`"),
+        "{output}"
+    );
+    let bare = text.replace("models: {default: demo/script}\n", "");
+    let project = project.file("workflows/kitchen.yaml", bare).file("agent-run.yaml", "{}\n");
+    let output = project.run(&["check", "kitchen"]).exits(2);
+    assert!(output.stderr.contains("error[bad-planner]: this supervisor has no model"), "{output}");
+}

@@ -3,47 +3,38 @@
 mod support;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use agent_run::compile::{Entry, compile};
 use agent_run::engine::{Engine, Input, RunOptions};
 use agent_run::process::{Process, Status};
 use agent_run::store::{SqliteStore, Store};
-use agent_run::world::{MemoryWorld, SystemWorld, World};
+use agent_run::world::MemoryWorld;
 use divan::Bencher;
-use tokio::runtime::Runtime;
 
-use support::{QUESTION, repository};
+use support::run::{CONCURRENT, engine, finish, one_thread, question, star_news, two_threads};
+use support::usage::{peak, processor_time, resident};
 
-/// Runs that are under way at once.
-const CONCURRENT: usize = 1_000;
+/// Actions of star-news.
+const ACTIONS: u32 = 4;
+/// Processes that wait, in the figure of their memory.
+const WAITING: u64 = 5_000;
 
 fn main() {
-    idle_waits();
+    // Each figure with its target; divan's table below shows how what is in them spreads.
+    if !std::env::args().any(|arg| arg == "--list" || arg == "--test") {
+        // First, as long as nothing else has been resident.
+        idle_waits();
+        thousand();
+        cost_of_an_action();
+        resume();
+    }
     divan::main();
-}
-
-fn engine(world: impl World + 'static, file: &str) -> Engine {
-    let compiled = compile(&world, Entry::File(file.into()));
-    let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
-    Engine::new(program, Arc::new(world))
-}
-
-fn star_news() -> Engine {
-    engine(SystemWorld::new(repository()), "workflows/star-news.yaml")
-}
-
-fn one_thread() -> Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
 fn store() -> (tempfile::TempDir, Arc<dyn Store>) {
     let dir = tempfile::tempdir().expect("a directory");
     let store = SqliteStore::open(&dir.path().join("state.db")).expect("a store");
     (dir, Arc::new(store))
-}
-
-fn question() -> Vec<Input> {
-    vec![Input::Text(QUESTION.to_owned())]
 }
 
 async fn run(engine: &Engine) {
@@ -66,25 +57,28 @@ fn star_news_kept(bencher: Bencher) {
     bencher.bench_local(|| runtime.block_on(run(&engine)));
 }
 
+/// 1,000 of them at once on two threads.
+fn thousand_of(engine: &Engine, runtime: &tokio::runtime::Runtime) {
+    let one = |_| {
+        let engine = engine.clone();
+        runtime.spawn(async move { run(&engine).await })
+    };
+    finish(runtime, (0..CONCURRENT).map(one).collect());
+}
+
 /// 1,000 of them at once, kept, on two threads.
 #[divan::bench(sample_count = 10, sample_size = 1, counters = [divan::counter::ItemsCount::new(CONCURRENT)])]
 fn thousand_kept(bencher: Bencher) {
     let (_dir, store) = store();
-    let engine = star_news().with_store(store);
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
-    bencher.bench_local(|| {
-        let one = |_| {
-            let engine = engine.clone();
-            runtime.spawn(async move { run(&engine).await })
-        };
-        let tasks: Vec<_> = (0..CONCURRENT).map(one).collect();
-        runtime.block_on(async {
-            for task in tasks {
-                task.await.expect("no task panics");
-            }
-        });
-    });
+    let (engine, runtime) = (star_news().with_store(store), two_threads());
+    bencher.bench_local(|| thousand_of(&engine, &runtime));
+}
+
+/// The same with nothing kept.
+#[divan::bench(sample_count = 10, sample_size = 1, counters = [divan::counter::ItemsCount::new(CONCURRENT)])]
+fn thousand_not_kept(bencher: Bencher) {
+    let (engine, runtime) = (star_news(), two_threads());
+    bencher.bench_local(|| thousand_of(&engine, &runtime));
 }
 
 /// An action that runs again and again, and one whose tool a person must agree to.
@@ -118,25 +112,72 @@ fn resume_500_events(bencher: Bencher) {
     bencher.bench_local(|| runtime.block_on(engine.resume(&id, RunOptions::default())).expect("it is resumed"));
 }
 
+#[allow(clippy::print_stdout, reason = "figures of their own, beside those of the benches")]
+fn tell(what: &str, figure: String, target: &str) {
+    println!("{what}: {figure} (target: {target})");
+}
+
 /// What a process that waits in this program holds of its memory.
-#[allow(clippy::print_stdout, reason = "a figure of its own, beside those of the benches")]
 fn idle_waits() {
-    if std::env::args().any(|arg| arg == "--list") {
-        return;
-    }
     let (_dir, store) = store();
     let (engine, runtime) = (long(0).with_store(store), one_thread());
     // The first ones pay for what all share.
     let mut kept: Vec<Process> = (0..100).map(|_| runtime.block_on(waiting(&engine))).collect();
     let before = resident();
-    kept.extend((0..5_000).map(|_| runtime.block_on(waiting(&engine))));
-    let each = resident().saturating_sub(before) / 5_000;
-    println!("a process that waits holds {each} bytes resident ({} of them)", kept.len());
+    kept.extend((0..WAITING).map(|_| runtime.block_on(waiting(&engine))));
+    let each = resident().saturating_sub(before) / WAITING;
+    tell("an idle waiting process", format!("{:.1} KiB resident", each as f64 / 1024.0), "20 KiB");
 }
 
-/// Resident memory of this program, in bytes.
-fn resident() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = text.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or_default();
-    pages * 4_096
+/// 1,000 at once, ten times over: how many in a second, what each costs, the most memory.
+fn thousand() {
+    const ROUNDS: u32 = 10;
+    let (_dir, store) = store();
+    let (engine, runtime) = (star_news().with_store(store), two_threads());
+    thousand_of(&engine, &runtime);
+    let (started, used) = (Instant::now(), processor_time());
+    (0..ROUNDS).for_each(|_| thousand_of(&engine, &runtime));
+    let (took, used) = (started.elapsed(), processor_time().saturating_sub(used));
+    let processes = f64::from(ROUNDS) * CONCURRENT as f64;
+    tell("1,000 processes at once, kept", format!("{:.0} processes/s", processes / took.as_secs_f64()), "2,000/s");
+    let each = used.as_secs_f64() * 1e6 / processes;
+    tell("processor time of each", format!("{each:.0} µs, the store's thread too"), "none");
+    tell("the most memory so far", format!("{:.0} MiB resident", peak() as f64 / f64::from(1 << 20)), "none");
+}
+
+/// What keeping adds to an action: the middle of runs that are kept, less that of runs that are not.
+fn cost_of_an_action() {
+    let (_dir, store) = store();
+    let (kept, plain) = (star_news().with_store(store), star_news());
+    let runtime = one_thread();
+    let middle = |engine: &Engine| {
+        let timed = |_| {
+            let started = Instant::now();
+            runtime.block_on(run(engine));
+            started.elapsed()
+        };
+        let mut times: Vec<Duration> = (0..1_000).map(timed).collect();
+        times.sort();
+        times[times.len() / 2]
+    };
+    let (with, without) = (middle(&kept), middle(&plain));
+    let each = with.saturating_sub(without) / ACTIONS;
+    tell("an action's journal, durable before the next step", format!("{} µs", each.as_micros()), "300 µs");
+}
+
+/// How long a process of more than 500 events takes to come back from the store.
+fn resume() {
+    let (_dir, store) = store();
+    let (engine, runtime) = (long(165).with_store(store.clone()), one_thread());
+    let id = runtime.block_on(waiting(&engine)).core().id.clone();
+    let events = runtime.block_on(store.lines(&id, "event")).expect("it is read").len();
+    let timed = |_| {
+        let started = Instant::now();
+        runtime.block_on(engine.resume(&id, RunOptions::default())).expect("it is resumed");
+        started.elapsed()
+    };
+    let mut times: Vec<Duration> = (0..200).map(timed).collect();
+    times.sort();
+    let middle = times[times.len() / 2].as_secs_f64() * 1e3;
+    tell(&format!("resume of a process of {events} events"), format!("{middle:.2} ms"), "5 ms");
 }

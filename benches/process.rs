@@ -4,41 +4,18 @@ mod support;
 
 use std::sync::Arc;
 
-use agent_run::compile::{Entry, compile};
 use agent_run::engine::{Engine, Input, RunOptions};
 use agent_run::planning::plan;
 use agent_run::process::{ActionContext, Process, Status};
-use agent_run::world::{MemoryWorld, SystemWorld, World};
+use agent_run::world::MemoryWorld;
 use divan::Bencher;
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 
+use support::run::{CONCURRENT, engine, finish, one_thread, question, star_news, two_threads};
 use support::server::FastServer;
-use support::{QUESTION, repository};
-
-/// Runs that are under way at once.
-const CONCURRENT: usize = 1_000;
 
 fn main() {
     divan::main();
-}
-
-fn engine(world: impl World + 'static, file: &str) -> Engine {
-    let compiled = compile(&world, Entry::File(file.into()));
-    let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
-    Engine::new(program, Arc::new(world))
-}
-
-fn star_news() -> Engine {
-    engine(SystemWorld::new(repository()), "workflows/star-news.yaml")
-}
-
-fn one_thread() -> Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
-}
-
-fn question() -> Vec<Input> {
-    vec![Input::Text(QUESTION.to_owned())]
 }
 
 /// A process of star-news after so many actions.
@@ -154,10 +131,6 @@ fn call_in_an_action(bencher: Bencher) {
     bencher.bench_local(|| runtime.block_on(run_chain(engine.clone())));
 }
 
-fn two_threads() -> Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
-}
-
 /// 1,000 tasks at once, each four calls one after the other, by hand.
 #[divan::bench(sample_count = 20, sample_size = 1, counters = [divan::counter::ItemsCount::new(CONCURRENT)])]
 fn thousand_by_hand(bencher: Bencher) {
@@ -183,13 +156,5 @@ fn thousand_runs(bencher: Bencher) {
     let engine = chain_of_calls(&server.url(), 4);
     bencher.bench_local(|| {
         finish(&runtime, (0..CONCURRENT).map(|_| runtime.spawn(run_chain(engine.clone()))).collect());
-    });
-}
-
-fn finish(runtime: &Runtime, tasks: Vec<tokio::task::JoinHandle<()>>) {
-    runtime.block_on(async {
-        for task in tasks {
-            task.await.expect("no task panics");
-        }
     });
 }

@@ -1,8 +1,10 @@
-//! What the benches share: a large project made up, and a fast model server on loopback.
+//! What the benches share: a large project made up, a fast model server on loopback, engines, what was used.
 #![allow(dead_code, reason = "each bench uses its part of it")]
 
 pub(crate) mod project;
+pub(crate) mod run;
 pub(crate) mod server;
+pub(crate) mod usage;
 
 use std::path::Path;
 

@@ -101,7 +101,8 @@ fn choose_goal(
     let goal = chosen.goal.clone().unwrap_or_default();
     let entry = Entry::Open { agent: chosen.agent.clone(), goal: goal.clone() };
     // The goal is named; its type was only for choosing.
-    (options.goal, options.returns) = (Some(goal), None);
+    (options.goal, options.returns) = (Some(goal.clone()), None);
+    options.open = Some((chosen.agent.clone(), goal));
     load_entry(root, entry, Fault::wrong(NO_AGENTS), clock, person, out)
 }
 

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::compile::PROJECT_FILES;
+use crate::compile::env::resolve;
 use crate::process::journal::Spent;
 use crate::process::{Document, Event, Status};
 use crate::source::{Sources, read};
 use crate::store::{Row, SqliteStore, Store, StoreError};
+use crate::world::SystemWorld;
 
 use super::{Exit, Fault};
 
@@ -16,22 +18,46 @@ const PLACE: &str = ".agent-run/state.db";
 
 /// Opens the store of the project at `root`.
 pub(super) fn open(root: &Path) -> Result<Arc<dyn Store>, Fault> {
-    let store = SqliteStore::open(&place(root)?)
-        .map_err(|error| Fault::from(error).help("`--no-store` runs without keeping anything"))?;
-    Ok(Arc::new(store))
+    let store = match place(root)? {
+        Place::File(path) => SqliteStore::open(&path).map(|store| Arc::new(store) as Arc<dyn Store>),
+        Place::Server(url) => on_server(&url),
+    };
+    store.map_err(|error| Fault::from(error).help("`--no-store` runs without keeping anything"))
 }
 
 /// Opens the store of a project that something was run in; one without a store has no processes.
 pub(super) fn open_existing(root: &Path) -> Result<Option<Arc<dyn Store>>, Fault> {
-    let place = place(root)?;
-    if !place.is_file() {
-        return Ok(None);
+    match place(root)? {
+        Place::File(path) if !path.is_file() => Ok(None),
+        Place::File(path) => Ok(Some(Arc::new(SqliteStore::open(&path)?))),
+        Place::Server(url) => Ok(Some(on_server(&url)?)),
     }
-    Ok(Some(Arc::new(SqliteStore::open(&place)?)))
 }
 
-/// The file of the store: as the project file says, which need not be sound otherwise.
-fn place(root: &Path) -> Result<PathBuf, Fault> {
+/// Where a store is.
+enum Place {
+    /// In a file.
+    File(PathBuf),
+    /// In the PostgreSQL database of this address, which holds a password.
+    Server(String),
+}
+
+#[cfg(feature = "postgres")]
+fn on_server(url: &str) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(Arc::new(crate::store::PostgresStore::open(url)?))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn on_server(_: &str) -> Result<Arc<dyn Store>, StoreError> {
+    Err(StoreError::Failed(
+        "this agent-run was built without PostgreSQL, which `store.postgres` of the project file wants; build it with \
+         `cargo install --path . --features postgres`, or leave `store.postgres` out to keep processes in `.agent-run/state.db`"
+            .to_owned(),
+    ))
+}
+
+/// Where the project file says that the store is; the file need not be sound otherwise.
+fn place(root: &Path) -> Result<Place, Fault> {
     let file = PROJECT_FILES.iter().map(|name| root.join(name)).find(|file| file.is_file());
     let settings = file.and_then(|file| {
         let text = std::fs::read_to_string(&file).ok()?;
@@ -41,11 +67,21 @@ fn place(root: &Path) -> Result<PathBuf, Fault> {
     });
     let settings = settings.unwrap_or_default();
     let store = &settings["store"];
-    if !store["postgres"].is_null() {
-        return Err(Fault::wrong("not supported yet: a store on PostgreSQL (`store: {postgres: …}`)")
-            .help("leave `postgres` out to keep processes in `.agent-run/state.db`, or run with `--no-store`"));
+    let world = SystemWorld::new(root);
+    let value = |key: &str| {
+        let Some(written) = store[key].as_str() else { return Ok(None) };
+        let resolved = resolve(written, &world);
+        match resolved.missing.as_slice() {
+            [] => Ok(Some(resolved.value)),
+            missing => Err(Fault::wrong(format!("`store.{key}` wants {}, which is not set", missing.join(" and ")))
+                .help(format!("set it: `export {}=…`", missing[0]))
+                .help("`--no-store` runs without keeping anything")),
+        }
+    };
+    if let Some(url) = value("postgres")? {
+        return Ok(Place::Server(url));
     }
-    Ok(root.join(store["sqlite"].as_str().unwrap_or(PLACE)))
+    Ok(Place::File(root.join(value("sqlite")?.as_deref().unwrap_or(PLACE))))
 }
 
 impl From<StoreError> for Fault {

@@ -52,18 +52,6 @@ pub(super) fn load(
     load_entry(&located.root, entry, no_agent(&located), clock, person, out)
 }
 
-/// Compiles a file of the project at `root`, given relative to it.
-pub(super) fn load_file(
-    root: &Path,
-    file: &str,
-    clock: Clock,
-    person: Option<Arc<dyn Person>>,
-    out: &Out,
-) -> Result<Outcome, Fault> {
-    let located = Located { root: root.to_owned(), target: Target::File(file.into()) };
-    load_entry(root, entry(&located), no_agent(&located), clock, person, out)
-}
-
 /// Compiles an entry of the project at `root`; the agent is the program's first, and `no_agent` is said without one.
 pub(super) fn load_entry(
     root: &Path,

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::engine::{Person, ResumeError, RunOptions};
+use crate::compile::Entry;
+use crate::engine::{Person, ResumeError, RunOptions, stored_entry};
 use crate::process::{AnswerError, Kill, Status};
 
 use super::args::{Global, ResumeArgs};
 use super::keep;
-use super::loaded::{Clock, Outcome, load_file, script};
+use super::loaded::{Clock, Outcome, load_entry, script};
 use super::observe::{Show, Watcher};
 use super::person::Lines;
 use super::project::root_of_command;
@@ -32,11 +33,14 @@ pub(super) fn resume(args: &ResumeArgs, global: &Global, out: &Out) -> Result<Ex
     let person = AtTerminal { list: list.clone(), kill: kill.clone(), out: *out, lines: Lines::default() };
     let asked = out.interactive.then(|| Arc::new(person) as Arc<dyn Person>);
     let clock = Clock::of(args.model.now.as_deref(), args.model.script().is_some())?;
-    if !root.join(&row.target).is_file() {
+    let entry = futures::executor::block_on(stored_entry(&*store, &row))?;
+    if matches!(entry, Entry::File(_)) && !root.join(&row.target).is_file() {
         return Err(Fault::wrong(format!("the workflow `{}` of {} is gone", row.target, row.process))
             .help("bring the file back, then resume; nothing of the process is lost"));
     }
-    let loaded = match load_file(&root, &row.target, clock, asked, out)? {
+    let gone = Fault::wrong(format!("the workflow `{}` of {} declares no agent", row.target, row.process))
+        .help("bring the workflow back to what it was, then resume; nothing of the process is lost");
+    let loaded = match load_entry(&root, entry, gone, clock, asked, out)? {
         Outcome::Ready(loaded) => loaded,
         Outcome::Ended(exit) => return Ok(exit),
     };

@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::compile::Entry;
 use crate::llm::{Llm, Past, Scripted};
 use crate::process::event::EVENT_VERSION;
 use crate::process::journal::{Batch, Head, Journal, Left, Line, ObjectRecord, Record, Spent};
@@ -62,6 +63,7 @@ pub enum ResumeError {
 struct Settings {
     target: String,
     context: Option<String>,
+    open: Option<(String, String)>,
     dry_run: bool,
     yes: bool,
     no_date_line: bool,
@@ -79,6 +81,7 @@ impl Settings {
         Settings {
             target: options.target.clone(),
             context: options.context.clone(),
+            open: options.open.clone(),
             dry_run: options.dry_run,
             yes: options.yes,
             no_date_line: options.no_date_line,
@@ -106,6 +109,7 @@ impl Settings {
         RunOptions {
             target: self.target,
             context: self.context,
+            open: self.open,
             dry_run: options.dry_run || self.dry_run,
             yes: options.yes || self.yes,
             no_date_line: options.no_date_line || self.no_date_line,
@@ -206,8 +210,18 @@ async fn left(store: &dyn Store, process: &str) -> Result<Option<Left>, StoreErr
     let Some(row) = store.row(process).await? else { return Ok(None) };
     let unreadable = |error: serde_json::Error| StoreError::Failed(format!("the journal of {process}: {error}"));
     let lines = store.lines(process, "record").await?;
-    let records: Vec<Record> =
-        lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<_, _>>().map_err(unreadable)?;
+    let damaged = |at: usize, error: serde_json::Error| {
+        let cut = if error.is_eof() { ", which breaks off" } else { "" };
+        StoreError::Failed(format!(
+            "the journal of {process} is damaged in record {} of {}{cut}: {error}; `agent-run show {process}` tells what \
+             is left of it, `agent-run kill {process}` ends it",
+            at + 1,
+            lines.len()
+        ))
+    };
+    let read =
+        lines.iter().enumerate().map(|(at, line)| serde_json::from_str(line).map_err(|error| damaged(at, error)));
+    let records: Vec<Record> = read.collect::<Result<_, _>>()?;
     let mut children = Used::default();
     for child in store.children(process).await? {
         children += spent(&child).total;
@@ -293,6 +307,27 @@ fn end_children<'a>(store: &'a Arc<dyn Store>, process: &'a str) -> BoxFuture<'a
         Ok(())
     }
     .boxed()
+}
+
+/// What has to be compiled for a stored process: its file, or the agent that was put together for its goal.
+///
+/// # Errors
+/// Whatever the store says, and a journal that cannot be read.
+pub async fn stored_entry(store: &dyn Store, row: &Row) -> Result<Entry, StoreError> {
+    let first = store.lines(&row.process, "record").await?.into_iter().next();
+    let created: Option<Record> = first
+        .as_deref()
+        .map(serde_json::from_str)
+        .transpose()
+        .map_err(|error| StoreError::Failed(format!("the journal of {}, record 1: {error}", row.process)))?;
+    let settings = match created {
+        Some(Record::Created(created)) => serde_json::from_value(created.settings).unwrap_or_default(),
+        _ => Settings::default(),
+    };
+    Ok(match settings.open {
+        Some((agent, goal)) => Entry::Open { agent, goal },
+        None => Entry::File(row.target.clone().into()),
+    })
 }
 
 fn spent(row: &Row) -> Spent {
@@ -388,8 +423,8 @@ impl Engine {
         store.on_asked_to_end(&core.id, Box::new(move || kill.kill()));
         let written = agent.written.modules.iter().filter_map(|module| module.store.as_ref());
         let keep = written.filter_map(|store| store.keep).map(|keep| u64::from(keep.get())).next();
-        // It is done some time; nothing hangs on it.
-        drop(store.prune(keep.unwrap_or(KEEP)));
+        // It is done some time; nothing hangs on it. There is room for the new one, then.
+        drop(store.prune(keep.unwrap_or(KEEP).saturating_sub(1)));
     }
 
     pub(super) fn ledger(limits: crate::program::Limits, spent: Option<Spent>) -> Ledger {

@@ -35,7 +35,7 @@ use crate::world::World;
 
 pub use crate::process::ReloadPolicy;
 pub use inputs::{Input, MissingInput};
-pub use keep::{ResumeError, end_stored};
+pub use keep::{ResumeError, end_stored, stored_entry};
 pub use plan::{
     AlternativeDocument, CandidateDocument, GoalDocument, MissingDocument, Need, PlanDocument, PlanOptions,
     StepDocument,
@@ -108,6 +108,9 @@ pub struct RunOptions {
     pub target: String,
     /// The context whose objects the process starts with and leaves behind.
     pub context: Option<String>,
+    /// For an agent that was put together for a goal: the agent that the goal belongs to, and the goal. Kept with the
+    /// process, so that it can be put together again.
+    pub open: Option<(String, String)>,
 }
 
 /// Limits of a run; what is `None` is the agent's.

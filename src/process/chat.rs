@@ -19,6 +19,7 @@ use crate::value::TypeId;
 use super::document::Status;
 use super::event::What;
 use super::journal::Record;
+use super::ledger::Before;
 use super::person;
 use super::run::{Given, Process};
 
@@ -129,11 +130,14 @@ impl Process {
     }
 
     /// A message was taken in, as the journal says; one that was given is not taken again.
-    pub(super) fn heard(&mut self, message: Value) {
+    pub(super) fn heard(&mut self, message: Value, before: Option<Before>) {
         if let Some(talk) = &mut self.talk {
             talk.queue.pop_front_if(|first| *first == message);
         }
         self.hear(message);
+        if let Some(before) = before {
+            self.core().ledger.go_on_with_message(before);
+        }
     }
 
     /// Nothing is left to do for the message.
@@ -216,9 +220,9 @@ impl Process {
         (talk.awaits, talk.is_new) = (false, true);
         talk.count += 1;
         let number = talk.count;
-        self.core().put(|| Record::Heard { message: message.clone() });
+        let before = self.core().ledger.begin_message();
+        self.core().put(|| Record::Heard { message: message.clone(), before: Some(before) });
         self.core().steps.clear();
-        self.core().ledger.begin_message();
         self.core().emit(|| What::MessageReceived {
             number,
             content: message["content"].as_str().unwrap_or_default().to_owned(),

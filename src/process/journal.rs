@@ -19,7 +19,7 @@ use super::blackboard::Bound;
 use super::context::CallLog;
 use super::document::{LlmNote, ToolNote};
 use super::event::Event;
-use super::ledger::Used;
+use super::ledger::{Before, Used};
 use super::steps::{Done, Pending};
 
 /// The version of records; it grows when a reader of the older form could be misled.
@@ -103,6 +103,9 @@ pub enum Record {
     Heard {
         /// The `UserMessage`.
         message: Value,
+        /// What was used before it: limits count from there. Journals of earlier versions do not say.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        before: Option<Before>,
     },
     /// Nothing is left to do for a chat's message.
     MessageDone,

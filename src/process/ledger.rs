@@ -32,18 +32,27 @@ pub struct Used {
     pub cost_usd: f64,
 }
 
+/// What was used, and how long the process was at work, before the message at hand of a chat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Before {
+    /// What was used.
+    pub used: Used,
+    /// How long it was at work.
+    pub time: Duration,
+}
+
 /// The account of one process; what a sub-process uses is on its parent's account too.
 #[derive(Debug)]
 pub struct Ledger {
     limits: RwLock<Limits>,
-    started: Mutex<Instant>,
+    started: Instant,
     /// Time at work before the account was opened again.
     time_before: Duration,
     used: Mutex<Used>,
     /// What the process itself has used, its sub-processes left out.
     own: Mutex<Used>,
     /// What was used up before the message at hand; limits count from there.
-    before: Mutex<Used>,
+    before: Mutex<Before>,
     parent: Option<Arc<Ledger>>,
 }
 
@@ -66,14 +75,13 @@ impl Ledger {
     /// already.
     pub fn again(limits: Limits, parent: Option<Arc<Ledger>>, spent: Spent) -> Ledger {
         let (used, own) = (Mutex::new(spent.total), Mutex::new(spent.own));
-        let (started, before) = (Mutex::new(Instant::now()), Mutex::default());
-        let limits = RwLock::new(limits);
+        let (started, before, limits) = (Instant::now(), Mutex::default(), RwLock::new(limits));
         Ledger { limits, started, time_before: spent.time, used, own, before, parent }
     }
 
     /// What was used so far, in all its parts.
     pub fn spent(&self) -> Spent {
-        Spent { own: *locked(&self.own), total: self.used(), time: self.elapsed() }
+        Spent { own: *locked(&self.own), total: self.used(), time: self.at_work() }
     }
 
     /// The limits.
@@ -96,9 +104,17 @@ impl Ledger {
         *self.lock()
     }
 
-    /// Time since the account was opened, or since the message at hand came.
+    /// How long the process was at work for the message at hand; from its beginning in one that is no chat.
     pub fn elapsed(&self) -> std::time::Duration {
-        self.time_before.saturating_add(self.begun().elapsed())
+        self.at_work().saturating_sub(self.before().time)
+    }
+
+    fn at_work(&self) -> Duration {
+        self.time_before.saturating_add(self.started.elapsed())
+    }
+
+    fn before(&self) -> Before {
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuses what is next when a limit of the process, or of one it belongs to, is reached.
@@ -154,7 +170,7 @@ impl Ledger {
         let mut next = Some(self);
         while let Some(ledger) = next {
             if let Some(most) = ledger.limits().time
-                && let Some(end) = ledger.begun().checked_add(most.saturating_sub(ledger.time_before))
+                && let Some(end) = Instant::now().checked_add(most.saturating_sub(ledger.elapsed()))
                 && nearest.is_none_or(|(before, _)| end < before)
             {
                 nearest = Some((end, most));
@@ -166,19 +182,22 @@ impl Ledger {
         Failure::new(FailureKind::Limit, time_is_up(most))
     }
 
-    /// From here on limits count what is used for a new message of a chat (runtime.md 3); the account goes on.
-    pub fn begin_message(&self) {
-        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = self.used();
-        *self.started.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    /// From here on limits count what is used for a new message of a chat (runtime.md 3); the account goes on. Says what
+    /// was used before it.
+    pub fn begin_message(&self) -> Before {
+        let before = Before { used: self.used(), time: self.at_work() };
+        self.go_on_with_message(before);
+        before
     }
 
-    fn begun(&self) -> Instant {
-        *self.started.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The same for a message that was begun before the account was opened again.
+    pub fn go_on_with_message(&self, before: Before) {
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = before;
     }
 
     /// What was used for the message at hand; everything in a process that is no chat.
     fn used_for_message(&self) -> Used {
-        let (used, before) = (self.used(), *self.before.lock().unwrap_or_else(PoisonError::into_inner));
+        let (used, before) = (self.used(), self.before().used);
         Used {
             actions: used.actions.saturating_sub(before.actions),
             replans: used.replans.saturating_sub(before.replans),

@@ -141,7 +141,7 @@ impl Process {
                 self.supervised(said, given, *stand);
             }
             Record::Greeted { content } => self.greeted(content),
-            Record::Heard { message } => self.heard(message),
+            Record::Heard { message, before } => self.heard(message, before),
             Record::MessageDone => self.await_message(),
             Record::Waiting { pending } => {
                 if let Some(until) = pending.until {

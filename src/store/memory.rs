@@ -52,9 +52,13 @@ impl MemoryStore {
         *row = Row { lines: batch.row.lines + count, ..batch.row };
         lines.extend(batch.lines);
         if let Some((process, at)) = ended {
-            for (row, _) in inner.processes.values_mut() {
-                if row.parent.as_ref() == Some(&process) && !row.has_ended() {
-                    (row.status, row.updated_at) = ("killed".to_owned(), at.clone());
+            let mut ending = vec![process];
+            while let Some(parent) = ending.pop() {
+                for (row, _) in inner.processes.values_mut().filter(|(row, _)| row.parent.as_ref() == Some(&parent)) {
+                    ending.push(row.process.clone());
+                    if !row.has_ended() {
+                        (row.status, row.updated_at) = ("killed".to_owned(), at.clone());
+                    }
                 }
             }
         }

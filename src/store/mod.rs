@@ -1,17 +1,23 @@
 //! Where the journals of processes are kept (runtime.md 5).
 //!
 //! A [`Store`] keeps lines of text by process, and one row about each process; what the lines mean is `process`'s
-//! business. [`SqliteStore`] is a file, [`MemoryStore`] forgets with the program. The trait asks nothing that a store on
-//! a server could not do: everything is asynchronous, appends are batches.
+//! business. [`SqliteStore`] is a file, `PostgresStore` (feature `postgres`) tables of a server, [`MemoryStore`] forgets
+//! with the program. Everything is asynchronous, appends are batches. `tests/durability/stores.rs` says what all of them
+//! must hold.
 
 mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod schema;
 mod sqlite;
+mod writer;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
 
 pub use memory::MemoryStore;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 
 /// One line of a journal.

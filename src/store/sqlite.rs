@@ -1,54 +1,39 @@
 //! Journals in a SQLite file.
 //!
-//! One thread writes: it takes all batches that have come meanwhile into one transaction (group commit), and tells each
-//! that it is kept. The file is in WAL mode: what was committed outlives the program being killed at any instant. Each
+//! One thread writes ([`Writer`]). The file is in WAL mode: what was committed outlives the program being killed at any instant. Each
 //! program holds a lock on a file of its own beside the store; the lease of a process names its program, and is free
 //! once that program's lock is.
 
-use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::channel::oneshot;
 use futures::future::BoxFuture;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, Transaction, TransactionBehavior, params};
 use serde_json::Value;
 
+use super::writer::{self, Writer};
 use super::{Batch, Kept, ReplyLimits, Row, Store, StoreError, schema};
 
 /// How long a program waits for another that writes.
 const BUSY: Duration = Duration::from_secs(10);
-/// How often the writer looks whether another program wants one of its processes to end.
-const LOOK: Duration = Duration::from_millis(250);
-/// Batches in one transaction at most.
-const GROUP_MAX: usize = 4_096;
-
 /// Replies that come between two looks for those that are too many.
 const REPLIES_PER_LOOK: i64 = 16;
 
-/// Says that a batch is kept.
-type Told = oneshot::Sender<Result<(), StoreError>>;
-
-/// What the writer is given.
-enum Job {
-    Append(Box<Batch>, Told),
-    Run(Box<dyn FnOnce(&mut Connection) + Send>),
-}
-
-type Ends = Arc<Mutex<HashMap<String, Box<dyn Fn() + Send + Sync>>>>;
-
 /// A store in a file.
 pub struct SqliteStore {
-    path: PathBuf,
-    jobs: Option<Sender<Job>>,
-    writer: Option<std::thread::JoinHandle<()>>,
+    path: Arc<str>,
+    /// Before `owner`: what is to be written is, before the leases are free.
+    writer: Writer<Connection>,
     owner: Owner,
-    ends: Ends,
+}
+
+/// What the writer's thread does.
+struct Hand {
+    owner: String,
+    path: Arc<str>,
 }
 
 /// This program, as leases name it.
@@ -68,59 +53,32 @@ impl SqliteStore {
         let wrong = |why: String| StoreError::Failed(format!("the store `{}` cannot be used: {why}", path.display()));
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if !dir.is_dir() {
-            std::fs::create_dir_all(dir).map_err(|error| wrong(error.to_string()))?;
+            std::fs::create_dir_all(dir).map_err(|error| wrong(unwritable(&error)))?;
             // What is kept of runs does not belong into a repository.
             let _ = std::fs::write(dir.join(".gitignore"), "*\n");
         }
         let mut connection = connect(path).map_err(|error| wrong(words(&error)))?;
         schema::migrate(&mut connection).map_err(wrong)?;
-        let owner = Owner::new(&dir.join("programs")).map_err(|error| wrong(error.to_string()))?;
-        let (jobs, todo) = channel();
-        let ends = Ends::default();
-        let (name, watched, shown) = (owner.name.clone(), ends.clone(), path.display().to_string());
-        let writer = std::thread::Builder::new()
-            .name("store".to_owned())
-            .spawn(move || write(connection, &todo, &name, &watched, &shown))
-            .map_err(|error| wrong(error.to_string()))?;
-        Ok(SqliteStore { path: path.to_owned(), jobs: Some(jobs), writer: Some(writer), owner, ends })
+        let owner = Owner::new(&dir.join("programs")).map_err(|error| wrong(unwritable(&error)))?;
+        let path: Arc<str> = path.display().to_string().into();
+        let hand = Hand { owner: owner.name.clone(), path: path.clone() };
+        let writer = Writer::start(move || Ok((connection, hand)))?;
+        Ok(SqliteStore { path, writer, owner })
     }
 
     /// Does something with the connection, on the writer's thread, after all that was appended before.
-    fn run<T: Send + 'static>(
+    fn ask<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Connection) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
-    ) -> oneshot::Receiver<Result<T, StoreError>> {
-        let (sender, receiver) = oneshot::channel();
-        let shown = self.path.display().to_string();
-        let job = Job::Run(Box::new(move |connection| {
-            let result = job(connection).unwrap_or_else(|error| Err(failed(&shown, &error)));
-            // Whoever asked may have gone.
-            let _ = sender.send(result);
-        }));
-        if let Some(jobs) = &self.jobs {
-            // A writer that has ended drops the sender, and the receiver says so.
-            let _ = jobs.send(job);
-        }
-        receiver
-    }
-
-    fn ask<'a, T: Send + 'static>(
-        &'a self,
-        job: impl FnOnce(&mut Connection) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
-    ) -> BoxFuture<'a, Result<T, StoreError>> {
-        let answer = self.run(job);
-        async move { answer.await.unwrap_or_else(|_| Err(gone())) }.boxed()
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        let path = self.path.clone();
+        self.writer.ask(move |connection| job(connection).unwrap_or_else(|error| Err(failed(&path, &error))))
     }
 }
 
-impl Drop for SqliteStore {
+impl Drop for Owner {
     fn drop(&mut self) {
-        drop(self.jobs.take());
-        if let Some(writer) = self.writer.take() {
-            // What was appended is written before the program goes on.
-            let _ = writer.join();
-        }
-        let _ = std::fs::remove_file(self.owner.dir.join(&self.owner.name));
+        let _ = std::fs::remove_file(self.dir.join(&self.name));
     }
 }
 
@@ -158,6 +116,10 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+fn unwritable(error: &std::io::Error) -> String {
+    format!("{error}; its directory cannot be written: correct its permissions, or run with `--no-store`")
+}
+
 /// What went wrong, with a cure where there is one.
 fn words(error: &rusqlite::Error) -> String {
     use rusqlite::ErrorCode;
@@ -166,6 +128,9 @@ fn words(error: &rusqlite::Error) -> String {
             "; it is damaged or something else: move it away, and a new one is made"
         }
         Some(ErrorCode::DiskFull) => "; the disk is full: make room, then `agent-run resume` goes on",
+        Some(ErrorCode::SystemIoFailure) => {
+            "; it could not be written: make room if the disk is full, then `agent-run resume` goes on"
+        }
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             "; it cannot be written: correct its permissions, or run with `--no-store`"
         }
@@ -179,69 +144,32 @@ fn failed(path: &str, error: &rusqlite::Error) -> StoreError {
     StoreError::Failed(format!("the store `{path}`: {}", words(error)))
 }
 
-fn gone() -> StoreError {
-    StoreError::Failed("the store's writer has ended".to_owned())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The writer: everything that has come goes into one transaction, in order.
-fn write(mut connection: Connection, jobs: &Receiver<Job>, owner: &str, ends: &Ends, path: &str) {
-    loop {
-        let first = match jobs.recv_timeout(LOOK) {
-            Ok(job) => job,
-            Err(RecvTimeoutError::Timeout) => {
-                tell_ends(&connection, owner, ends);
-                continue;
-            }
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
-        let mut next = Some(first);
-        while let Some(job) = next.take() {
-            match job {
-                Job::Run(job) => job(&mut connection),
-                Job::Append(batch, kept) => {
-                    let mut group = vec![(batch, kept)];
-                    while group.len() < GROUP_MAX {
-                        match jobs.try_recv() {
-                            Ok(Job::Append(batch, kept)) => group.push((batch, kept)),
-                            Ok(other) => {
-                                next = Some(other);
-                                break;
-                            }
-                            Err(_) => break,
-                        }
-                    }
-                    append(&mut connection, group, owner, path);
-                }
-            }
-        }
+impl writer::Hand<Connection> for Hand {
+    /// A batch that is refused is left out of the transaction.
+    fn append(
+        &mut self,
+        connection: &mut Connection,
+        batches: &[Box<Batch>],
+    ) -> Result<Vec<Result<(), StoreError>>, StoreError> {
+        let kept: rusqlite::Result<Vec<_>> = (|| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let results = batches.iter().map(|batch| append_one(&transaction, batch, &self.owner));
+            let results = results.collect::<rusqlite::Result<_>>()?;
+            transaction.commit()?;
+            Ok(results)
+        })();
+        kept.map_err(|error| failed(&self.path, &error))
     }
-}
 
-/// Keeps a group of batches in one transaction. A batch that is refused is left out of it; when the transaction itself
-/// fails, none is kept.
-fn append(connection: &mut Connection, group: Vec<(Box<Batch>, Told)>, owner: &str, path: &str) {
-    let kept: rusqlite::Result<Vec<Result<(), StoreError>>> = (|| {
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let results = group.iter().map(|(batch, _)| append_one(&transaction, batch, owner));
-        let results = results.collect::<rusqlite::Result<Vec<_>>>()?;
-        transaction.commit()?;
-        Ok(results)
-    })();
-    match kept {
-        Ok(results) => {
-            for ((_, kept), result) in group.into_iter().zip(results) {
-                let _ = kept.send(result);
-            }
-        }
-        Err(error) => {
-            for (_, kept) in group {
-                let _ = kept.send(Err(failed(path, &error)));
-            }
-        }
+    fn wanted(&mut self, connection: &mut Connection) -> Vec<String> {
+        let wanted = || -> rusqlite::Result<Vec<String>> {
+            let mut select = connection.prepare_cached(
+                "SELECT process FROM processes WHERE owner = ?1 AND wanted = 'end' AND parent IS NULL",
+            )?;
+            select.query_map(params![self.owner], |row| row.get(0))?.collect()
+        };
+        // A store that cannot be read now is read again soon.
+        wanted().unwrap_or_default()
     }
 }
 
@@ -300,8 +228,11 @@ fn append_one(transaction: &Transaction<'_>, batch: &Batch, owner: &str) -> rusq
     if row.has_ended() {
         // What an action started and left behind ends with it.
         let mut end = transaction.prepare_cached(
-            "UPDATE processes SET status = 'killed', updated_at = ?2
-             WHERE parent = ?1 AND status NOT IN ('completed', 'failed', 'terminated', 'killed', 'stuck')",
+            "WITH RECURSIVE tree(process) AS (
+                 SELECT process FROM processes WHERE parent = ?1 UNION
+                 SELECT processes.process FROM processes JOIN tree ON processes.parent = tree.process)
+             UPDATE processes SET status = 'killed', updated_at = ?2
+             WHERE process IN (SELECT process FROM tree) AND status NOT IN ('completed', 'failed', 'terminated', 'killed', 'stuck')",
         )?;
         end.execute(params![row.process, row.updated_at])?;
     }
@@ -330,25 +261,6 @@ fn refused(transaction: &Transaction<'_>, row: &Row, owner: &str) -> rusqlite::R
     })
 }
 
-/// Ends the processes of this program that another one wants ended.
-fn tell_ends(connection: &Connection, owner: &str, ends: &Ends) {
-    let ends = lock(ends);
-    if ends.is_empty() {
-        return;
-    }
-    let wanted = || -> rusqlite::Result<Vec<String>> {
-        let mut select = connection
-            .prepare_cached("SELECT process FROM processes WHERE owner = ?1 AND wanted = 'end' AND parent IS NULL")?;
-        select.query_map(params![owner], |row| row.get(0))?.collect()
-    };
-    // A store that cannot be read now is read again soon.
-    for process in wanted().unwrap_or_default() {
-        if let Some(end) = ends.get(&process) {
-            end();
-        }
-    }
-}
-
 const COLUMNS: &str =
     "process, parent, agent, target, status, goal, cost_usd, started_at, updated_at, used, lines FROM processes";
 
@@ -371,11 +283,7 @@ fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
 
 impl Store for SqliteStore {
     fn append(&self, batch: Batch) -> BoxFuture<'static, Result<(), StoreError>> {
-        let (kept, answer) = oneshot::channel();
-        if let Some(jobs) = &self.jobs {
-            let _ = jobs.send(Job::Append(Box::new(batch), kept));
-        }
-        async move { answer.await.unwrap_or_else(|_| Err(gone())) }.boxed()
+        self.writer.append(batch)
     }
 
     fn lines<'a>(&'a self, process: &'a str, kind: &'static str) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
@@ -444,7 +352,7 @@ impl Store for SqliteStore {
 
     fn release<'a>(&'a self, process: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
         let (process, me) = (process.to_owned(), self.owner.name.clone());
-        lock(&self.ends).remove(&process);
+        self.writer.ends().remove(&process);
         self.ask(move |connection| {
             connection.execute(
                 "WITH RECURSIVE tree(process) AS (
@@ -468,16 +376,16 @@ impl Store for SqliteStore {
     }
 
     fn on_asked_to_end(&self, process: &str, end: Box<dyn Fn() + Send + Sync>) {
-        lock(&self.ends).insert(process.to_owned(), end);
+        self.writer.ends().insert(process.to_owned(), end);
     }
 
     fn next_number(&self) -> Result<u64, StoreError> {
-        let answer = self.run(|connection| {
+        let answer = self.ask(|connection| {
             let mut next = connection.prepare_cached("UPDATE numbers SET next = next + 1 RETURNING next - 1")?;
             let number: i64 = next.query_row([], |row| row.get(0))?;
             Ok(Ok(u64::try_from(number).unwrap_or_default()))
         });
-        futures::executor::block_on(answer).unwrap_or_else(|_| Err(gone()))
+        futures::executor::block_on(answer)
     }
 
     fn context<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<Kept>, StoreError>> {

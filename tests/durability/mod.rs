@@ -1,6 +1,9 @@
 //! Processes outlive the program: the verbs for processes that are kept, and what happens when it is killed.
 
+mod interrupted;
 mod killed;
+mod refused;
+mod stores;
 
 use serde_json::json;
 
@@ -83,6 +86,22 @@ fn a_process_is_killed_and_nothing_is_kept_without_a_store() {
     assert!(output.stderr.contains("it cannot be resumed"), "{output}");
     assert!(!other.path().join(".agent-run").exists());
     assert_eq!(other.run(&["ps", "--json"]).exits(0).json(), json!([]));
+}
+
+#[test]
+fn as_many_processes_that_have_ended_are_kept_as_the_project_says() {
+    let project = paying().file("agent-run.yaml", "store: {keep: 2}\n");
+    let run = ["run", "workflows/paying.yaml", "go", "--yes", "--now", "2025-01-01T00:00:00Z"];
+    project.run(&run[..3]).exits(3);
+    for _ in 0..4 {
+        project.run(&run).exits(0);
+    }
+    let listed = project.run(&["ps", "--json"]).exits(0).json();
+    let statuses: Vec<&str> =
+        listed.as_array().expect("a list").iter().filter_map(|row| row["status"].as_str()).collect();
+    // What waits is not forgotten.
+    assert_eq!(statuses, ["waiting", "completed", "completed"]);
+    assert_eq!(listed[2]["process"], "P4");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 pub(crate) mod literate;
 pub(crate) mod mcp_server;
 pub(crate) mod mock_llm;
+pub(crate) mod postgres;
 pub(crate) mod project;
 pub(crate) mod wires;
 

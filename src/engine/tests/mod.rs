@@ -12,6 +12,7 @@ mod system;
 mod traces;
 mod planning;
 mod reloading;
+mod replay;
 mod starting;
 mod supervising;
 mod utility;

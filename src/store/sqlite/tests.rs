@@ -1,5 +1,7 @@
 //! The SQLite store: order, leases, migrations, files that are no store, a full disk.
 
+use std::sync::mpsc::channel;
+
 use serde_json::json;
 
 use super::super::Line;
@@ -165,12 +167,12 @@ async fn a_full_disk_is_told_and_what_was_kept_stays() {
     let (_dir, path) = place();
     let store = SqliteStore::open(&path).unwrap();
     store.append(batch("P1", 0, "running")).await.unwrap();
-    let limit = store.run(|connection| {
+    let limit = store.ask(|connection| {
         let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
         connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
         Ok(Ok(()))
     });
-    limit.await.unwrap().unwrap();
+    limit.await.unwrap();
     let mut large = batch("P1", 1, "running");
     large.lines[0].body = "x".repeat(1 << 20);
     let full = store.append(large).await.unwrap_err().to_string();

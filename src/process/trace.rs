@@ -78,17 +78,20 @@ pub(super) fn halted(span: &Span, process: &Process) {
 
 /// The search for a plan.
 pub(super) fn planning(process: &Process) -> Span {
-    let planner = format!("{:?}", process.planner()).to_lowercase();
-    info_span!(
+    let span = info_span!(
         target: TARGET,
         "plan",
         otel.kind = "internal",
-        agent_run.planner = planner,
+        agent_run.planner = Empty,
         agent_run.plan.goal = Empty,
         agent_run.plan.steps = Empty,
         agent_run.plan.cost = Empty,
         agent_run.plan.decision = Empty,
-    )
+    );
+    if !span.is_disabled() {
+        span.record("agent_run.planner", format!("{:?}", process.planner()).to_lowercase());
+    }
+    span
 }
 
 /// What was decided.

@@ -58,9 +58,9 @@ fn conversation(tools: usize) -> Engine {
 /// 100 turns of a conversation that offers so many tools.
 #[divan::bench(args = [1, 20, 500], counters = [divan::counter::ItemsCount::new(TURNS)])]
 fn hundred_turns(bencher: Bencher, tools: usize) {
-    let engine = conversation(tools);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    bencher.bench_local(|| {
+    // A script's turns are used up by a run, so each has an engine of its own.
+    bencher.with_inputs(|| conversation(tools)).bench_local_refs(|engine| {
         let question = vec![Input::Text("Look everything up".into())];
         let mut process = engine.start("desk", question, RunOptions::default()).expect("it starts");
         assert_eq!(runtime.block_on(process.run()), Status::Completed, "{:?}", process.failure());

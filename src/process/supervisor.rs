@@ -279,14 +279,14 @@ impl Process {
                         wave.push(Start { call: at, action, bound, given });
                     }
                 }
-                Verdict::Ask(condition) => to_ask = to_ask.or(Some(condition)),
+                Verdict::Ask(condition, scope) => to_ask = to_ask.or(Some((condition, scope))),
                 Verdict::No(why) => refused.push((at, why)),
             }
         }
         if wave.is_empty() {
-            if let Some(condition) = to_ask {
+            if let Some((condition, scope)) = to_ask {
                 self.supervision = Some(supervision);
-                self.ask(seen.scope.clone(), condition).await;
+                self.ask(*scope, condition).await;
                 return Decision::Nothing;
             }
             for (at, why) in refused {
@@ -509,12 +509,15 @@ impl Process {
         let name = &agent.actions[action].name;
         let stand = &mut supervision.stand;
         let known = before.last().map_or(0, |last| last + 1);
-        let now: Vec<usize> = self.board.visible().map(|(at, _)| at).collect();
+        // A chat's conversation holds what was said, and every message makes it anew.
+        let conversation = agent.types.id("Conversation");
+        let is_other = |at: &usize| self.board.get(*at).is_some_and(|object| Some(object.type_id) != conversation);
+        let now: Vec<usize> = self.board.visible().map(|(at, _)| at).filter(|at| is_other(at)).collect();
         let added: Vec<Value> =
             now.iter().filter(|at| **at >= known).filter_map(|at| self.artifact(*at, &mut stand.schemas)).collect();
         stand.told = stand.told.max(self.board.len());
         let types = &agent.types;
-        let gone = before.iter().filter(|at| !self.board.is_visible(**at));
+        let gone = before.iter().filter(|at| !self.board.is_visible(**at) && is_other(at));
         let gone: Vec<&str> =
             gone.filter_map(|at| self.board.get(*at)).map(|object| types.name(object.type_id)).collect();
         let answer = if ending == Ending::Failed {

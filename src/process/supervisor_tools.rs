@@ -14,6 +14,7 @@ use super::blackboard::Bound;
 use super::decide::Seen;
 use super::facts;
 use super::run::{Given, Process};
+use super::scope::Scope;
 use super::supervisor::{Call, LEADS, READY};
 
 /// An action that a supervisor may call.
@@ -36,8 +37,8 @@ pub(super) struct Choice {
 pub(super) enum Verdict {
     /// The action can run: its inputs, and the objects that the call gives for some of them.
     Run { action: usize, bound: Vec<Bound>, given: Vec<(usize, Vec<Given>)> },
-    /// It hangs on this prompted condition.
-    Ask(usize),
+    /// It hangs on this prompted condition, asked of the blackboard as the call would make it.
+    Ask(usize, Box<Scope>),
     /// It cannot run, for this reason.
     No(String),
 }
@@ -232,7 +233,7 @@ impl Process {
             seen.facts.to_ask.iter().find(|(fact, _)| *fact == open.0).map(|(_, condition)| *condition)
         };
         if let Some(condition) = own.and_then(|one| one.hangs_on.iter().find_map(to_ask)) {
-            return Verdict::Ask(condition);
+            return Verdict::Ask(condition, Box::new(seen.scope.clone()));
         }
         let words = agent.words_for_process();
         let lacks = self.operators_of(choice.action).next().into_iter().flat_map(|operator| {

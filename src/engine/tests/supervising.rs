@@ -272,6 +272,30 @@ async fn in_a_state_its_actions_are_the_tools_and_a_prompted_condition_is_asked_
     assert_eq!(told[4], "`Final.publish` cannot run now: it needs `polite`.");
 }
 
+#[tokio::test]
+async fn a_condition_about_an_argument_is_asked_and_an_action_that_waits_for_another_says_so() {
+    let workflow = "agent: a
+planner: supervisor
+types: {Draft: {text: string}, Seen: {ok: boolean}, End: {text: string}}
+inputs: UserInput
+conditions:
+  polite: {inputs: Draft, prompt: 'Is this polite? {{ draft.text }}'}
+actions:
+  look: {inputs: UserInput, output: Seen, set: {ok: true}}
+  send: {inputs: Draft, output: End, pre: [polite, 'ran(\"look\")'], achieves: Sent, set: {text: '{{ draft.text }}'}}
+";
+    let draft = |text: &str| call("send", json!({"draft": {"text": text}}));
+    let mut rules =
+        turns(&[json!({"call": draft("hey")}), json!({"call": [call("look", json!({})), draft("please")]})]);
+    let answer = |text: &str, holds: bool| json!({"when": {"action": "polite", "contains": text}, "reply": {"holds": holds, "confidence": 1, "why": "x"}});
+    rules.as_array_mut().unwrap().extend([answer("hey", false), answer("please", true)]);
+    let (document, events) = Case::new(workflow).script(rules).observed().await;
+    assert_eq!(ran(&document), ["look", "send"], "{:?}", document.failure);
+    assert_eq!(output(&document), json!({"text": "please"}));
+    let told = results(&events);
+    assert!(told[0].contains("`send` cannot run now: it needs ") && told[0].contains("ran"), "{told:?}");
+}
+
 const ASKING: &str = "agent: asking
 planner: supervisor
 types: {Topic: {text: string}, Word: {text: string}, Story: {text: string}}

@@ -93,6 +93,7 @@ impl Engine {
             if let Some(state) = declared.state.filter(|_| !objects.iter().any(entered)) {
                 add_samples(&agent, &[as_input(&agent, state)], &mut objects)?;
             }
+            self.add_required(&agent, declared, &mut objects).await?;
         }
         let mut process = self.process(&agent, objects, run)?;
         process.hear_given();
@@ -166,8 +167,8 @@ fn first_request(
     }
 }
 
-/// A state as an input, for an action that is rendered on its own.
-fn as_input(agent: &crate::program::Agent, type_id: crate::value::TypeId) -> crate::program::Input {
+/// A type as an input, for an action that is rendered on its own.
+pub(super) fn as_input(agent: &crate::program::Agent, type_id: crate::value::TypeId) -> crate::program::Input {
     let name = crate::value::snake_case(agent.types.name(type_id));
     crate::program::Input { name, type_id, list: false, optional: false, named: false }
 }

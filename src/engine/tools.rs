@@ -1,5 +1,6 @@
 //! Tools as a model would see them, and one call by hand (cli.md, `tools`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -9,11 +10,13 @@ use crate::action::Failure;
 use crate::llm::ToolSpec;
 use crate::process::ActionContext;
 use crate::process::references::refer;
-use crate::process::tool_loop::offered;
+use crate::process::run::Given;
+use crate::process::tool_loop::{ToolLoop, offered};
+use crate::program::{Action, Agent};
 use crate::reference::Reach;
 use crate::tool::offer::{Offered, Use, is_same};
 use crate::tool::unfold::NESTING_MAX;
-use crate::value::{Output, OutputKind};
+use crate::value::{Output, OutputKind, TypeId};
 
 use super::{Engine, RunOptions, StartError, inputs, render};
 
@@ -82,14 +85,16 @@ impl Engine {
             }
             let mut objects = inputs::given(&agent, Vec::new(), self.inner().world.as_ref())?;
             render::add_samples(&agent, &declared.inputs, &mut objects)?;
-            let process = self.process(&agent, objects, RunOptions::default())?;
-            let bound = process.blackboard().bind(&declared.inputs).unwrap_or_default();
-            let scope = process.scope().with_inputs(&declared.inputs, &bound);
-            let cx =
-                ActionContext::detached(process.core().clone(), &declared.name, scope, Output::new(OutputKind::None));
+            self.add_required(&agent, declared, &mut objects).await?;
+            let cx = self.staged(&agent, declared, objects)?;
             let referred = refer(&cx, &declared.settings, Reach::Kept).await.map_err(wrong)?;
-            let uses = referred.offer.map(|offer| offer.uses).unwrap_or_default();
-            add(&mut found, offered(&cx, &uses).await.map_err(wrong)?);
+            let Some(offer) = referred.offer else { continue };
+            let offers = match action {
+                // As `render` has it: what the first turn offers.
+                Some(_) => ToolLoop::begin(&cx, offer).await.map_err(wrong)?.offered(),
+                None => offered(&cx, &offer.uses).await.map_err(wrong)?,
+            };
+            add(&mut found, offers);
         }
         if action.is_none() {
             let cx = self.by_hand(&agent.name, RunOptions::default())?;
@@ -101,6 +106,35 @@ impl Engine {
             add(&mut found, declared.into_iter().filter(|tool| !is_below(tool)).collect());
         }
         Ok(found)
+    }
+
+    /// An action at the point where its prompts begin, on objects that were given or made up.
+    fn staged(&self, agent: &Arc<Agent>, declared: &Action, objects: Vec<Given>) -> Result<ActionContext, StartError> {
+        let process = self.process(agent, objects, RunOptions::default())?;
+        let bound = process.blackboard().bind(&declared.inputs).unwrap_or_default();
+        let scope = process.scope().for_action(declared).with_inputs(&declared.inputs, &bound);
+        Ok(ActionContext::detached(process.core().clone(), &declared.name, scope, Output::new(OutputKind::None)))
+    }
+
+    /// Makes up the objects that an action's tools require: they are there whenever the action runs, but for those that
+    /// another tool of the list publishes.
+    pub(super) async fn add_required(
+        &self,
+        agent: &Arc<Agent>,
+        declared: &Action,
+        objects: &mut Vec<Given>,
+    ) -> Result<(), StartError> {
+        if declared.settings.tools.is_none() {
+            return Ok(());
+        }
+        let cx = self.staged(agent, declared, objects.clone())?;
+        let referred = refer(&cx, &declared.settings, Reach::Kept).await.map_err(wrong)?;
+        let Some(offer) = referred.offer else { return Ok(()) };
+        let tools = offered(&cx, &offer.uses).await.map_err(wrong)?;
+        let published: BTreeSet<TypeId> = tools.iter().filter_map(|tool| tool.tool.publish).collect();
+        let required: BTreeSet<TypeId> = tools.iter().flat_map(|tool| tool.tool.requires.iter().copied()).collect();
+        let wanted: Vec<_> = required.difference(&published).map(|of| render::as_input(agent, *of)).collect();
+        render::add_samples(agent, &wanted, objects)
     }
 
     /// The same as a tree, with tokens.

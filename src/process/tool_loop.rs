@@ -130,6 +130,11 @@ impl<'a> ToolLoop<'a> {
         })
     }
 
+    /// The tools that the model is offered now.
+    pub fn offered(&self) -> Vec<Arc<Offered>> {
+        self.interaction.offered().cloned().collect()
+    }
+
     /// The tools as the model sees them now.
     pub fn specs(&mut self) -> Vec<ToolSpec> {
         self.sent = self.interaction.version();

@@ -31,6 +31,37 @@ fn a_schema_is_in_the_providers_own_form() {
 }
 
 #[test]
+fn list_and_render_offer_the_same_first_turn() {
+    let workflow = "agent: desk
+inputs: UserInput
+types: {Report: string, Order: {id: string}, Claim: {text: string}}
+tools:
+  cancel: {description: Needs an order, requires: Order, set: x}
+  claim: {description: Makes a claim, publish: Claim, set: {text: x}}
+  settle: {description: Needs a claim, requires: Claim, set: x}
+actions:
+  load: {inputs: UserInput, output: Order, set: {id: a}}
+  report: {inputs: UserInput, output: Report, tools: [cancel, claim, settle], prompt: x}
+goals: {done: {output: Report}}
+";
+    let project = Project::new().file("workflows/desk.yaml", workflow);
+    let names = |tools: &serde_json::Value| -> Vec<String> {
+        tools
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|tool| tool["name"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    };
+    let listed = project.run(&["tools", "list", "workflows/desk.yaml", "report", "--json"]).exits(0).json();
+    let rendered = project.run(&["render", "workflows/desk.yaml", "report", "--sample", "--json"]).exits(0).json();
+    assert_eq!(names(&listed), ["cancel", "claim"]);
+    assert_eq!(names(&rendered["tools"]), names(&listed));
+    let all = project.run(&["tools", "list", "workflows/desk.yaml", "--json"]).exits(0).json();
+    assert_eq!(names(&all), ["cancel", "claim", "settle"]);
+}
+
+#[test]
 fn strict_names_the_tools_that_are_not() {
     let workflow = |parameters: &str| {
         format!(

@@ -337,6 +337,7 @@ impl<'a> AgentCx<'a> {
             settings.references = self.references_of(&layers);
         }
         let tool_types = self.action_tools(head, &layers, asks_model, &mut settings);
+        self.reference_collisions(&layers, &settings);
         let settings = Arc::new(settings);
         if let Some(text) = &decl.head.description {
             self.strings.check(&text.0, &scope);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use reqwest::Url;
 
+use crate::action::context::CallSettings;
 use crate::decl::module::Reference as Written;
 use crate::decl::{List, Name};
 use crate::diag::Diagnostic;
@@ -21,6 +22,8 @@ use crate::reference::remote::{Header, Remote};
 use crate::reference::skill::material::Skills;
 use crate::reference::{Material, Mode, Reference};
 use crate::source::Span;
+use crate::tool::OnCollision;
+use crate::tool::offer::Use;
 use crate::world::normal;
 
 use super::agent::AgentCx;
@@ -64,6 +67,35 @@ impl AgentCx<'_> {
             }
         }
         found
+    }
+
+    /// Reports references whose tools have the name of a tool that is offered beside them.
+    pub(crate) fn reference_collisions(&mut self, layers: &Layers<'_>, settings: &CallSettings) {
+        let Some(named) = layers.find(|settings| settings.references.as_ref()) else { return };
+        let offer = settings.tools.and_then(|offer| self.tooling.offers.get(offer.0));
+        let declared = offer.into_iter().flat_map(|offer| &offer.uses).filter_map(|of| match of {
+            Use::Tool(name) => self.tools.get(name).filter(|tool| tool.on_collision == OnCollision::Throw),
+            Use::Own(tool) => Some(tool),
+            _ => None,
+        });
+        let taken: Vec<String> = declared.map(|tool| tool.name.clone()).collect();
+        for name in named.iter() {
+            let Some(Some(reference)) = self.referencing.table.get(&name.value) else { continue };
+            let own = reference.uses.iter().filter_map(|of| match of {
+                Use::Own(tool) => Some(&tool.name),
+                _ => None,
+            });
+            let mut twice = own.filter(|own| taken.contains(own));
+            if let (Some(tool), false) = (twice.next().cloned(), self.referencing.reported.contains(&name.span)) {
+                self.referencing.reported.push(name.span);
+                let message =
+                    format!("the tool `{tool}` of the reference `{}` has the name of another tool", name.value);
+                self.report(
+                    Diagnostic::error("tool-collision", name.span, message)
+                        .help("rename the reference or the tool; names of a reference's tools begin with its own"),
+                );
+            }
+        }
     }
 
     /// The position of a reference by its name; lowered when it is first named.
@@ -223,5 +255,58 @@ fn help_of(error: &crate::world::ReadError) -> String {
         TooLarge { .. } => "split the file, and name the directory of its parts as `directory`".to_owned(),
         Escapes => "paths stay within the project, symbolic links included".to_owned(),
         Io(_) | NotFound => "name a text file; for a directory write `directory: …`".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::compile::{Entry, compile};
+    use crate::program::Program;
+    use crate::world::MemoryWorld;
+
+    const WORKFLOW: &str = "agent: a\ninputs: UserInput\ntypes:\n  Stage: {abstract: true}\n  Answer: {text: string}\nactions:\n  \
+        go: {inputs: UserInput, output: Answer, references: [handbook], prompt: Hello, achieves: Done}\n";
+
+    fn program(files: &[(&str, &str)]) -> Arc<Program> {
+        let world = MemoryWorld::with_files(files.iter().copied());
+        let compiled = compile(&world, Entry::Agent("a".to_owned()));
+        compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
+    }
+
+    #[test]
+    fn an_edit_of_a_file_or_a_set_is_a_change_of_the_reference_by_its_name() {
+        let set = "references:\n  handbook: {file: docs/handbook.md}\n  other: {file: docs/other.md}\n";
+        let files = |set: &'static str, handbook: &'static str, other: &'static str| {
+            program(&[
+                ("workflows/a.yaml", WORKFLOW),
+                ("references/set.yaml", set),
+                ("docs/handbook.md", handbook),
+                ("docs/other.md", other),
+            ])
+        };
+        let before = files(set, "One", "x");
+        let changes = |after: &Program| -> Vec<String> {
+            assert_eq!(before.same_as(after), Program::diff(Some(&before), after).is_empty());
+            Program::diff(Some(&before), after).iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(changes(&files(set, "Two", "x")), ["changed reference handbook"]);
+        // Nobody names the other one, and comments are none of the meaning.
+        let commented =
+            "references:\n  # The handbook\n  handbook: {file: docs/handbook.md}\n  other: {file: docs/other.md}\n";
+        assert_eq!(changes(&files(commented, "One", "y")), Vec::<String>::new());
+        let described = "references:\n  handbook: {file: docs/handbook.md, mode: tools}\n";
+        assert_eq!(changes(&files(described, "One", "x")), ["changed reference handbook"]);
+    }
+
+    #[test]
+    fn sets_are_read_for_actions_of_states_and_bodies_in_bodies_too() {
+        let nested = "agent: a\ninputs: UserInput\ntypes: {Answer: {text: string}}\nactions:\n  go:\n    inputs: UserInput\n    \
+            output: Answer\n    achieves: Done\n    repeat_until:\n      do: {prompt: Hello, references: handbook}\n      until: \"true\"\n      max: 2\n";
+        let program =
+            program(&[("workflows/a.yaml", nested), ("references/set.yaml", "references: {handbook: {text: x}}\n")]);
+        let names: Vec<_> = program.agents[0].references.iter().flatten().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["handbook"]);
     }
 }

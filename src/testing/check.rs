@@ -67,6 +67,11 @@ impl Known {
             callers.extend(of.guardrails.iter().filter(is_judge).map(|guardrail| guardrail.name.clone()));
             callers.extend(of.tools.keys().cloned());
             tools.extend(of.tools.keys().cloned());
+            // What is fetched for a reference is stubbed by its name.
+            for reference in of.references.iter().flatten() {
+                tools.extend(reference.is_remote().then(|| reference.name.clone()));
+                tools.extend(reference.tools.iter().map(|tool| tool.name.clone()));
+            }
         }
         callers.extend(actions.keys().cloned());
         let open_tools = agent.written.modules.iter().any(|module| !module.mcp_servers.is_empty());

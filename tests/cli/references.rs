@@ -228,6 +228,25 @@ fn an_api_is_called_with_the_authors_key_which_no_one_sees() {
 }
 
 #[test]
+fn test_files_give_pages_by_name_and_reach_no_server() {
+    let site = Site::start();
+    let cases = |tools: &str| {
+        format!(
+            "workflow: ../workflows/a.yaml\ncases:\n  one:\n    input: hi\n    replies: {{answer: {{text: a}}}}\n{tools}    expect: {{status: completed, prompts: snapshot}}\n"
+        )
+    };
+    let project = project(&format!("  site: {{web_page: \"{}/page\"}}\n", site.base), "site")
+        .file("tests/a.yaml", cases("    tools: {site: \"# A stub\"}\n"))
+        .file("tests/b.yaml", cases(""));
+    project.run(&["test", "tests/a.yaml", "--update"]).exits(0);
+    let prompt = project.read("tests/snapshots/a__one__answer.snap");
+    assert!(prompt.contains("<untrusted_content source=\"site\">\n# A stub\n</untrusted_content>"), "{prompt}");
+    let failed = project.run(&["test", "tests/b.yaml"]).exits(1);
+    assert!(format!("{failed}").contains("`site` was called and has no stub"), "{failed}");
+    assert_eq!(site.heard(), Vec::<String>::new());
+}
+
+#[test]
 fn directories_end_at_their_border() {
     let project = project("  data: {directory: data, include: [\"**/*.md\", \"*.bin\"], exclude: drafts/**}\n", "data")
         .file("data/a.md", "Refunds take 30 days.\n")

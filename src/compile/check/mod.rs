@@ -44,6 +44,12 @@ pub(crate) fn whole_checks(cx: &mut AgentCx<'_>) {
 
 /// Says what of a project was not looked at.
 pub(crate) fn not_checked(loaded: &Loaded<'_>, checked: &mut Checked) {
+    let mut references = loaded.modules.iter().flat_map(|module| module.decl.references.iter());
+    let is_address = |name: &Option<crate::decl::Name>| name.as_ref().is_some_and(|name| name.value.contains("://"));
+    if references.any(|(_, one)| one.web_page.is_some() || one.git.is_some() || is_address(&one.openapi)) {
+        let what = "whether web pages and repositories of references answer (`agent-run references --ping` does)";
+        checked.not_checked.push(what.to_owned());
+    }
     let mut servers = loaded.modules.iter().flat_map(|module| module.decl.mcp_servers.iter());
     if servers.next().is_some() {
         checked.not_checked.push("the tools of MCP servers, which only the servers know".to_owned());

@@ -61,6 +61,13 @@ fn keys(cx: &mut AgentCx<'_>, reference: &Reference, source: &str) {
         ("include", first(&reference.include), files),
         ("exclude", first(&reference.exclude), files),
     ];
+    if let (Some(crate::decl::module::ReferenceMode::Prompt), Some(true)) = (reference.mode, reference.unfold)
+        && matches!(source, "text" | "file" | "web_page" | "directory" | "git")
+        && let Some((_, span)) = sources(reference).first()
+    {
+        let message = "with `mode: prompt` there are no tools that `unfold` could reveal";
+        cx.report(Diagnostic::error("contradiction", *span, message).help("remove one of them"));
+    }
     for (key, span, sources) in keys {
         if let Some(span) = span.filter(|_| !sources.contains(&source)) {
             let message = format!("`{key}` says nothing about `{source}`; it is for `{}`", sources.join("` and `"));

@@ -136,9 +136,17 @@ async fn an_older_store_is_brought_forward_and_a_newer_one_is_left_alone() {
     let insert =
         "INSERT INTO processes VALUES (1, 'P1', NULL, 'a', 'a.yaml', 'waiting', NULL, 0, '', '', '{}', 0, NULL, NULL)";
     connection.execute_batch(insert).unwrap();
+    let lines = "INSERT INTO journal VALUES (1, 0, 'record', 'a'), (1, 1, 'event', 'b'), (1, 2, 'record', 'c');
+                 UPDATE processes SET lines = 3";
+    connection.execute_batch(lines).unwrap();
     drop(connection);
     let store = SqliteStore::open(&path).unwrap();
     assert_eq!(store.rows().await.unwrap()[0].process, "P1");
+    // Its journal is what it was, and goes on.
+    assert_eq!(store.lines("P1", "record").await.unwrap(), ["a", "c"]);
+    store.claim("P1").await.unwrap();
+    store.append(batch("P1", 3, "waiting")).await.unwrap();
+    assert_eq!(store.lines("P1", "record").await.unwrap(), ["a", "c", "3"]);
     assert_eq!((store.next_number().unwrap(), store.context("x").await.unwrap()), (1, vec![]));
     drop(store);
     let connection = connect(&path).unwrap();

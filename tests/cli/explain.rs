@@ -24,7 +24,9 @@ fn found(layers: &[Vec<Fence>]) -> Vec<String> {
     for (index, file) in layers.iter().flat_map(|files| files.iter().enumerate()) {
         let end = if file.language == "toml" { "toml" } else { "yaml" };
         let path = file.path().map_or(format!("workflows/example-{index}.{end}"), str::to_owned);
-        project.write(&path, file.text);
+        // In Markdown the line with the path would stand before what a file must begin with.
+        let rest = file.text.split_once('\n').filter(|_| file.language == "markdown").map(|(_, rest)| rest);
+        project.write(&path, rest.unwrap_or(file.text));
     }
     let document = project.run(&["check", "--json"]).json();
     let codes = document["diagnostics"].as_array().into_iter().flatten();

@@ -498,7 +498,7 @@ impl ActionContext {
     /// Runs a sub-process until it ends, or waits for a person.
     async fn run_sub_process(&self, mut process: Process, step: &str) -> Result<Value, Failure> {
         loop {
-            process.run().await;
+            Box::pin(process.run()).await;
             let Some(pending) = process.waiting().cloned() else { break };
             // The answer is this process's step; the question's own path keeps answers to several apart.
             let answer = format!("{step}/answer:{}", pending.path);

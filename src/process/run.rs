@@ -302,7 +302,7 @@ impl Process {
         self.set_status(Status::Running);
         if !self.in_flight.is_empty() {
             let scope = self.scope();
-            return self.perform_in_flight(scope).await;
+            return Box::pin(self.perform_in_flight(scope)).await;
         }
         if !self.arriving.is_empty() {
             return self.receive().await;
@@ -323,19 +323,20 @@ impl Process {
         }
         let planning = trace::planning(self);
         let decision = match planning.in_scope(|| self.decide(&seen)) {
-            Decision::Supervise => self.supervise(&seen).instrument(planning.clone()).await,
+            // On the heap, as all that a round awaits: processes stand in processes, and each has its rounds on one stack.
+            Decision::Supervise => Box::pin(self.supervise(&seen).instrument(planning.clone())).await,
             decision => decision,
         };
         trace::decided(&planning, self, &decision);
         drop(planning);
         match decision {
             Decision::Supervise | Decision::Nothing => {}
-            Decision::Act(operators, plan) => self.act(seen, operators, plan).await,
-            Decision::Ask(condition) => self.ask(seen.scope, condition).await,
+            Decision::Act(operators, plan) => Box::pin(self.act(seen, operators, plan)).await,
+            Decision::Ask(condition) => Box::pin(self.ask(seen.scope, condition)).await,
             Decision::Done if self.message_done(None) => {}
             Decision::Done => self.finish(Status::Completed, None),
             Decision::Stuck(why) => match self.when_stuck(&seen) {
-                Some(operator) => self.act(seen, vec![operator], None).await,
+                Some(operator) => Box::pin(self.act(seen, vec![operator], None)).await,
                 None if self.message_done(Some(why.clone())) => {}
                 None => self.give_up(why),
             },
@@ -373,7 +374,7 @@ impl Process {
         }
         let plan = (self.plans.len() > plans_before).then(|| self.plans.last().cloned()).flatten();
         self.put_started(plan);
-        self.perform_in_flight(scope).await;
+        Box::pin(self.perform_in_flight(scope)).await;
     }
 
     /// Counts the start of an action; it is in flight from then on.

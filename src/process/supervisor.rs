@@ -323,7 +323,7 @@ impl Process {
             self.start_action(action, &scope, Some(bound));
         }
         self.put_started(None);
-        self.perform_in_flight(scope).await;
+        Box::pin(self.perform_in_flight(scope)).await;
         Decision::Nothing
     }
 

@@ -5,6 +5,7 @@
 //! program without any kill says what must come, and writes down which request has which reply; a server on loopback
 //! gives these to the real program, which is killed. All examples share one store, several at a time.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -466,8 +467,10 @@ struct Bench<'a> {
     project: Project,
     store: Arc<dyn Store>,
     runtime: tokio::runtime::Handle,
-    /// How long it takes when nothing is killed.
-    lasts: Duration,
+    /// How long a start takes that is not killed, as the last such one did.
+    lasts: Cell<Duration>,
+    /// Connections that the run in this program left open.
+    idle: usize,
 }
 
 impl Bench<'_> {
@@ -526,13 +529,17 @@ impl Bench<'_> {
             };
             let mut child = self.start(&args);
             figures.starts += 1;
+            let began = Instant::now();
             let killed = left > 0 && self.kill(&mut child, came, dice);
             let output = child.wait_with_output().expect("the program was waited for");
+            if !killed {
+                self.lasts.set(began.elapsed());
+            }
             if killed {
                 left -= 1;
                 figures.kills += 1;
             }
-            self.runtime.block_on(self.server.settled());
+            self.runtime.block_on(self.server.settled(self.idle));
             let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
             let new = self.rows().into_iter().filter(|row| !known.contains(&row.process)).collect::<Vec<_>>();
             assert!(new.len() <= 1, "{file}: one process was begun: {new:?}");
@@ -579,7 +586,7 @@ impl Bench<'_> {
     fn kill(&self, child: &mut Child, came: usize, dice: &mut Dice) -> bool {
         let most = self.whole.requests.values().sum::<usize>() as u64;
         let on_request = (dice.roll(2) == 0 && most > 0).then(|| came + dice.roll(most) as usize);
-        let (started, lasts) = (Instant::now(), self.lasts.as_micros() as u64);
+        let (started, lasts) = (Instant::now(), self.lasts.get().as_micros() as u64);
         let mut until =
             started + Duration::from_micros(dice.roll(if on_request.is_some() { 3 * lasts } else { lasts }));
         let mut waits_for = on_request;
@@ -701,21 +708,18 @@ fn killed(
     let project = project(&server.url(), path);
     let whole = runtime.block_on(whole(subject, project.path(), &server, &book));
     let handle = runtime.handle().clone();
-    let mut bench = Bench { subject, whole, server, project, store: store.clone(), runtime: handle, lasts: PATIENCE };
+    let first = Cell::new(lasts.unwrap_or(PATIENCE));
+    let idle = server.open();
+    let store = store.clone();
+    let bench = Bench { subject, whole, server, project, store, runtime: handle, lasts: first, idle };
     let (mut dice, mut figures) = (Dice(0x5eed ^ ((kills as u64) << 8) ^ at as u64), Figures::default());
-    bench.lasts = match lasts {
-        Some(lasts) => lasts,
-        None => {
-            let started = Instant::now();
-            bench.run(0, &mut dice, &mut figures);
-            // Several starts where a person is asked: a kill hits one of them.
-            started.elapsed() / figures.starts as u32
-        }
-    };
+    if lasts.is_none() {
+        bench.run(0, &mut dice, &mut figures);
+    }
     while figures.kills < kills {
         // Up to four kills for one process, so that it is killed while it goes on, too.
         let some = 1 + dice.roll(4) as usize;
         bench.run(some.min(kills - figures.kills), &mut dice, &mut figures);
     }
-    (figures, bench.lasts)
+    (figures, bench.lasts.get())
 }

@@ -32,14 +32,26 @@ pub(super) struct Current {
     refused: ArcSwapOption<Refused>,
     /// Programs and refusals so far.
     count: AtomicU64,
+    /// Processes that were started and are kept.
+    starts: AtomicU64,
 }
 
 impl Current {
     pub(super) fn new(program: Arc<Program>, world: Arc<dyn World>, person: Option<Arc<dyn Person>>) -> Arc<Current> {
         Arc::new_cyclic(|current| {
             let inner = Inner::new(program, world, person, current.clone());
-            Current { inner: ArcSwap::from_pointee(inner), refused: ArcSwapOption::empty(), count: AtomicU64::new(1) }
+            Current {
+                inner: ArcSwap::from_pointee(inner),
+                refused: ArcSwapOption::empty(),
+                count: AtomicU64::new(1),
+                starts: AtomicU64::new(0),
+            }
         })
+    }
+
+    /// How many kept processes were started before this one.
+    pub(super) fn starts(&self) -> u64 {
+        self.starts.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Puts another program in force: whoever looks from now on sees it whole.

@@ -22,6 +22,9 @@ use super::{Engine, LimitOptions, RunOptions, StartError};
 /// How many ended processes are kept where the project does not say.
 const KEEP: u64 = 1_000;
 
+/// At the first start of a program, and at every such one after it, those that are too old are forgotten.
+const PRUNE_EVERY: u64 = 64;
+
 /// Why a process was not resumed. It is as it was in the store.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ResumeError {
@@ -421,6 +424,10 @@ impl Engine {
         self.inner().is_new(&core.id);
         let kill = core.kill.clone();
         store.on_asked_to_end(&core.id, Box::new(move || kill.kill()));
+        // Looking for what is too old costs more than a start does.
+        if !self.current.starts().is_multiple_of(PRUNE_EVERY) {
+            return;
+        }
         let written = agent.written.modules.iter().filter_map(|module| module.store.as_ref());
         let keep = written.filter_map(|store| store.keep).map(|keep| u64::from(keep.get())).next();
         // It is done some time; nothing hangs on it. There is room for the new one, then.

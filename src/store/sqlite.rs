@@ -460,10 +460,10 @@ impl Store for SqliteStore {
                 const TREE: &str = "WITH RECURSIVE tree(n, process) AS (
                      SELECT n, process FROM processes WHERE n = ?1 UNION
                      SELECT processes.n, processes.process FROM processes JOIN tree ON processes.parent = tree.process)";
-                transaction
-                    .execute(&format!("{TREE} DELETE FROM journal WHERE n IN (SELECT n FROM tree)"), params![n])?;
-                transaction
-                    .execute(&format!("{TREE} DELETE FROM processes WHERE n IN (SELECT n FROM tree)"), params![n])?;
+                for table in ["journal", "processes"] {
+                    let delete = format!("{TREE} DELETE FROM {table} WHERE n IN (SELECT n FROM tree)");
+                    transaction.prepare_cached(&delete)?.execute(params![n])?;
+                }
             }
             transaction.commit()?;
             Ok(Ok(()))

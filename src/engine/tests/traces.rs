@@ -1,13 +1,15 @@
 //! What a run is as spans: their names, what they stand in, their attributes; what is said only when it is wanted.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
 use super::{Case, output};
@@ -37,7 +39,7 @@ impl Heard {
     }
 }
 
-/// Listens on one thread.
+/// What is heard on one thread.
 #[derive(Clone, Default)]
 struct Listener {
     spans: Arc<Mutex<Vec<Heard>>>,
@@ -45,33 +47,65 @@ struct Listener {
     last: Arc<AtomicU64>,
 }
 
-impl Subscriber for Listener {
+thread_local! {
+    static LISTENER: RefCell<Option<Listener>> = const { RefCell::new(None) };
+}
+
+fn with<T>(does: impl FnOnce(&Listener) -> T) -> Option<T> {
+    LISTENER.with_borrow(|listener| listener.as_ref().map(does))
+}
+
+/// Hears every thread of the tests, and keeps what those with a listener say. A subscriber of one thread would miss the
+/// spans that another thread is the first to come to: whether a place is of interest is asked there, once.
+struct Everywhere;
+
+impl Subscriber for Everywhere {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if metadata.target() == TARGET { Interest::sometimes() } else { Interest::never() }
+    }
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == TARGET
+        metadata.target() == TARGET && with(|_| ()).is_some()
     }
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
-        let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut heard = Heard { id, parent: self.inside.lock().unwrap().last().copied(), ..Heard::default() };
-        attributes.record(&mut heard);
-        heard.fields.entry("otel.name".to_owned()).or_insert_with(|| attributes.metadata().name().to_owned());
-        self.spans.lock().unwrap().push(heard);
-        Id::from_u64(id)
+        let id = with(|listener| {
+            let id = listener.last.fetch_add(1, Ordering::Relaxed) + 1;
+            let mut heard = Heard { id, parent: listener.inside.lock().unwrap().last().copied(), ..Heard::default() };
+            attributes.record(&mut heard);
+            heard.fields.entry("otel.name".to_owned()).or_insert_with(|| attributes.metadata().name().to_owned());
+            listener.spans.lock().unwrap().push(heard);
+            id
+        });
+        Id::from_u64(id.expect("a span of a thread that listens"))
     }
     fn record(&self, span: &Id, values: &Record<'_>) {
-        let mut spans = self.spans.lock().unwrap();
-        values.record(spans.iter_mut().find(|heard| heard.id == span.into_u64()).expect("a known span"));
+        with(|listener| {
+            let mut spans = listener.spans.lock().unwrap();
+            values.record(spans.iter_mut().find(|heard| heard.id == span.into_u64()).expect("a known span"));
+        });
     }
     fn record_follows_from(&self, _: &Id, _: &Id) {}
     fn event(&self, _: &Event<'_>) {}
     fn enter(&self, span: &Id) {
-        self.inside.lock().unwrap().push(span.into_u64());
+        with(|listener| listener.inside.lock().unwrap().push(span.into_u64()));
     }
     fn exit(&self, span: &Id) {
-        let mut inside = self.inside.lock().unwrap();
-        if let Some(at) = inside.iter().rposition(|id| *id == span.into_u64()) {
-            inside.remove(at);
-        }
+        with(|listener| {
+            let mut inside = listener.inside.lock().unwrap();
+            if let Some(at) = inside.iter().rposition(|id| *id == span.into_u64()) {
+                inside.remove(at);
+            }
+        });
     }
+}
+
+/// Listens on this thread from now on.
+fn listen() -> Listener {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| tracing::subscriber::set_global_default(Everywhere).expect("the only subscriber of the tests"));
+    tracing::callsite::rebuild_interest_cache();
+    let listener = Listener::default();
+    LISTENER.set(Some(listener.clone()));
+    listener
 }
 
 impl Listener {
@@ -107,8 +141,7 @@ fn case() -> Case {
 
 #[tokio::test]
 async fn a_run_is_spans_in_spans_and_nothing_that_was_said_is_in_them() {
-    let listener = Listener::default();
-    let _listening = tracing::subscriber::set_default(listener.clone());
+    let listener = listen();
     let document = case().run().await;
     assert_eq!(output(&document), json!({"text": "Grey"}));
     let spans = listener.spans();
@@ -149,8 +182,7 @@ async fn a_run_is_spans_in_spans_and_nothing_that_was_said_is_in_them() {
 
 #[tokio::test]
 async fn what_is_said_is_in_spans_when_it_is_wanted() {
-    let listener = Listener::default();
-    let _listening = tracing::subscriber::set_default(listener.clone());
+    let listener = listen();
     let case = case();
     let mut world = case.world();
     world.set_env(CAPTURE, "SPAN_ONLY");
@@ -173,8 +205,7 @@ async fn what_is_said_is_in_spans_when_it_is_wanted() {
 
 #[tokio::test]
 async fn a_failure_is_told_by_its_kind() {
-    let listener = Listener::default();
-    let _listening = tracing::subscriber::set_default(listener.clone());
+    let listener = listen();
     let case = Case::new(WORKFLOW).script(json!([{"when": {"action": "tell"}, "refuse": "I will not say that"}]));
     case.run().await;
     let spans = listener.spans();

@@ -112,8 +112,6 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "normal")?;
-    // 16 MiB of log before it is brought into the file: pages that many commits change are then written there once.
-    connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
 }

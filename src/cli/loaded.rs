@@ -48,7 +48,7 @@ pub(super) fn load(
     out: &Out,
 ) -> Result<Outcome, Fault> {
     let located = locate(target, global)?;
-    let entry = entry(&located);
+    let entry = located.entry();
     load_entry(&located.root, entry, no_agent(&located), clock, person, out)
 }
 
@@ -83,14 +83,6 @@ pub(super) fn load_entry(
     };
     let agent = engine.agent(None).map_err(|_| no_agent)?;
     Ok(Outcome::Ready(Box::new(Loaded { engine, agent, root: root.to_owned(), entry, world })))
-}
-
-fn entry(located: &Located) -> Entry {
-    match &located.target {
-        Target::File(file) => Entry::File(file.clone()),
-        Target::Agent(name) => Entry::Agent(name.clone()),
-        Target::Directory(_) => Entry::Project,
-    }
 }
 
 /// What is said of a project without agents.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::compile::{Entry, compile};
+use crate::compile::compile;
 use crate::diag::suggest;
 use crate::llm::{self, Llm, LlmError, Message, NoSink, Options, Request};
 use crate::program::{Agent, Program};
@@ -12,23 +12,12 @@ use crate::world::SystemWorld;
 
 use super::args::{Global, ModelsArgs};
 use super::output::{BOLD, DIM, GREEN, RED};
-use super::project::{Target, locate, root_of_command};
+use super::project::root_and_entry;
 use super::{Exit, Fault, Out};
 
 /// Lists the models that the project's agents name.
 pub(super) fn models(args: &ModelsArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
-    let (root, entry) = match &args.target {
-        None => (root_of_command(global)?, Entry::Project),
-        Some(target) => {
-            let located = locate(target, global)?;
-            let entry = match located.target {
-                Target::File(file) => Entry::File(file),
-                Target::Agent(name) => Entry::Agent(name),
-                Target::Directory(_) => Entry::Project,
-            };
-            (located.root, entry)
-        }
-    };
+    let (root, entry) = root_and_entry(args.target.as_deref(), global)?;
     let compiled = compile(&SystemWorld::new(root), entry);
     let Some(program) = compiled.program else {
         return Err(Fault::wrong("the project has mistakes").help("`agent-run check` shows them"));

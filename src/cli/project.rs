@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::compile::{PROJECT_FILES, project_root};
+use crate::compile::{Entry, PROJECT_FILES, project_root};
 
 use super::Fault;
 use super::args::Global;
@@ -48,6 +48,25 @@ pub(super) fn locate(target: &str, global: &Global) -> Result<Located, Fault> {
             .help("leave `--project` out, or name the project that the file belongs to")
     })?;
     Ok(Located { target: Target::File(inside.to_owned()), root })
+}
+
+impl Located {
+    /// What is compiled for it.
+    pub(super) fn entry(&self) -> Entry {
+        match &self.target {
+            Target::File(file) => Entry::File(file.clone()),
+            Target::Agent(name) => Entry::Agent(name.clone()),
+            Target::Directory(_) => Entry::Project,
+        }
+    }
+}
+
+/// The root of a command that is about one target, or about the whole project without one, and what it compiles.
+pub(super) fn root_and_entry(target: Option<&str>, global: &Global) -> Result<(PathBuf, Entry), Fault> {
+    let Some(target) = target else { return Ok((root_of_command(global)?, Entry::Project)) };
+    let located = locate(target, global)?;
+    let entry = located.entry();
+    Ok((located.root, entry))
 }
 
 /// The root that `--project` names, else the one that the current directory belongs to.

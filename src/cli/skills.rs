@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::compile::{Entry, compile};
+use crate::compile::compile;
 use crate::diag::render;
 use crate::diag::{Diagnostic, Severity};
 use crate::program::Program;
@@ -14,7 +14,7 @@ use crate::world::{SystemWorld, normal};
 
 use super::args::{Global, SkillsArgs, SkillsVerb};
 use super::output::{BOLD, DIM, GREEN, RED};
-use super::project::{Target, locate, root_of_command};
+use super::project::root_and_entry;
 use super::{Exit, Fault, Out};
 
 /// Lists the skills of the project's references, or judges directories.
@@ -35,18 +35,7 @@ struct Configured<'a> {
 }
 
 fn list(args: &SkillsArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
-    let (root, entry) = match &args.target {
-        None => (root_of_command(global)?, Entry::Project),
-        Some(target) => {
-            let located = locate(target, global)?;
-            let entry = match located.target {
-                Target::File(file) => Entry::File(file),
-                Target::Agent(name) => Entry::Agent(name),
-                Target::Directory(_) => Entry::Project,
-            };
-            (located.root, entry)
-        }
-    };
+    let (root, entry) = root_and_entry(args.target.as_deref(), global)?;
     let compiled = compile(&SystemWorld::new(&root), entry);
     let Some(program) = &compiled.program else {
         return Err(Fault::wrong("the project has mistakes").help("`agent-run check` shows them"));

@@ -9,7 +9,7 @@ use crate::compile::{Compiled, Entry, compile};
 use crate::diag::{Diagnostic, Severity, render, suggest};
 use crate::engine::{Engine, Input, Person, RunOptions, StartError};
 use crate::llm::Script;
-use crate::program::{Agent, PlannerKind};
+use crate::program::{Agent, PlannerKind, Program};
 use crate::source::{Sources, read};
 use crate::world::{FIXED_NOW, SystemWorld, World};
 
@@ -83,6 +83,17 @@ pub(super) fn load_entry(
     };
     let agent = engine.agent(None).map_err(|_| no_agent)?;
     Ok(Outcome::Ready(Box::new(Loaded { engine, agent, root: root.to_owned(), entry, world })))
+}
+
+/// Compiles an entry for a command that only tells what is configured: what is wrong is shown, and there is nothing then.
+pub(super) fn configured(root: &Path, entry: Entry, out: &Out) -> Option<(Compiled, Arc<Program>)> {
+    let mut compiled = compile(&SystemWorld::new(root), entry);
+    if let Some(program) = compiled.program.clone() {
+        return Some((compiled, program));
+    }
+    let shown = std::mem::take(&mut compiled.diagnostics).sorted(&compiled.sources);
+    show(&shown, &compiled, true, out);
+    None
 }
 
 /// What is said of a project without agents.

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::compile::compile;
 use crate::diag::suggest;
 use crate::llm::{self, Llm, LlmError, Message, NoSink, Options, Request};
 use crate::program::{Agent, Program};
-use crate::world::SystemWorld;
 
 use super::args::{Global, ModelsArgs};
+use super::loaded::configured;
 use super::output::{BOLD, DIM, GREEN, RED};
 use super::project::root_and_entry;
 use super::{Exit, Fault, Out};
@@ -18,10 +17,7 @@ use super::{Exit, Fault, Out};
 /// Lists the models that the project's agents name.
 pub(super) fn models(args: &ModelsArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
     let (root, entry) = root_and_entry(args.target.as_deref(), global)?;
-    let compiled = compile(&SystemWorld::new(root), entry);
-    let Some(program) = compiled.program else {
-        return Err(Fault::wrong("the project has mistakes").help("`agent-run check` shows them"));
-    };
+    let Some((_, program)) = configured(&root, entry, out) else { return Ok(Exit::Wrong) };
     let used = used(&program);
     let mut failed = false;
     let mut listed = Vec::new();

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::compile::compile;
 use crate::diag::render;
 use crate::diag::{Diagnostic, Severity};
 use crate::program::Program;
@@ -13,6 +12,7 @@ use crate::source::Sources;
 use crate::world::{SystemWorld, normal};
 
 use super::args::{Global, SkillsArgs, SkillsVerb};
+use super::loaded::configured;
 use super::output::{BOLD, DIM, GREEN, RED};
 use super::project::root_and_entry;
 use super::{Exit, Fault, Out};
@@ -36,10 +36,7 @@ struct Configured<'a> {
 
 fn list(args: &SkillsArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
     let (root, entry) = root_and_entry(args.target.as_deref(), global)?;
-    let compiled = compile(&SystemWorld::new(&root), entry);
-    let Some(program) = &compiled.program else {
-        return Err(Fault::wrong("the project has mistakes").help("`agent-run check` shows them"));
-    };
+    let Some((compiled, program)) = configured(&root, entry, out) else { return Ok(Exit::Wrong) };
     let mut configured = Vec::new();
     for (dir, found) in &compiled.skills {
         let mut naming: Vec<(String, Vec<&str>)> = Vec::new();
@@ -67,7 +64,7 @@ fn list(args: &SkillsArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
             }));
         }
     }
-    let repositories = repositories(program, &root);
+    let repositories = repositories(&program, &root);
     let wrong: Vec<Judged> = compiled
         .skills
         .values()

@@ -222,7 +222,11 @@ impl<'a> AgentCx<'a> {
         match body.kind.value.as_str() {
             "agentic" => self.agentic(name, body, scope, publish, defaults),
             _ => {
-                let settings = Arc::new(self.settings(defaults, scope));
+                let mut settings = self.settings(defaults, scope);
+                if body.kind.value == "prompt" {
+                    settings.references = self.references_of(defaults);
+                }
+                let settings = Arc::new(settings);
                 let output = Output::new(publish.map_or(OutputKind::None, OutputKind::One));
                 self.lower_body(body, scope, output, false, settings)
             }
@@ -308,14 +312,17 @@ impl<'a> AgentCx<'a> {
         let max_turns = decl.max_turns.map_or(super::settings::TURNS, |turns| turns.get());
         let output = publish.map(|id| OutputSchema::native(self.types().name(id), schema_of_type(self.types(), id)));
         let all = self.settings(&Layers::default(), scope);
-        let settings = Arc::new(CallSettings {
+        let settings = CallSettings {
             models,
             tools,
             max_turns,
+            references: self.references_of(defaults),
             guardrail_text: all.guardrail_text,
             guardrails: all.guardrails,
             ..CallSettings::default()
-        });
+        };
+        self.reference_collisions(defaults, &settings);
+        let settings = Arc::new(settings);
         Some(Arc::new(Agentic { name: name.value.clone(), system, settings, output }))
     }
 

@@ -1,6 +1,6 @@
 //! Conditions that a model decides (language.md 5).
 
-use std::sync::Mutex;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -9,8 +9,10 @@ use crate::action::context::PromptCall;
 use crate::llm::{Message, OutputSchema};
 use crate::program::ConditionKind;
 use crate::prompt::Truth;
+use crate::value::{Output, OutputKind};
 
 use super::blackboard::Bound;
+use super::context::ActionContext;
 use super::core::Core;
 use super::event::What;
 use super::llm_call::{self, At};
@@ -22,7 +24,7 @@ const ATTEMPTS: u32 = 3;
 
 /// Asks a model whether a condition holds. `None` when it is not one to ask, or its objects are missing.
 pub(super) async fn condition(
-    core: &Core,
+    core: &Arc<Core>,
     scope: &Scope,
     condition: usize,
     path: &Path,
@@ -39,7 +41,10 @@ pub(super) async fn condition(
         settings: settings.clone(),
         attempts: ATTEMPTS,
     };
-    let answer = llm_call::ask(core, &inside, &call, &accept, At { path, log: &Mutex::default() }, None).await?;
+    let cx =
+        ActionContext::at(core.clone(), &declared.name, inside.clone(), Output::new(OutputKind::None), path.clone());
+    let at = At { path, log: &cx.log };
+    let answer = llm_call::ask(core, &inside, &call, &accept, at, Some(&cx)).await?;
     let (holds, confidence) = (answer["holds"].as_bool(), answer["confidence"].as_f64().unwrap_or(0.0));
     let truth = match holds.filter(|_| confidence >= *least) {
         Some(true) => Truth::True,

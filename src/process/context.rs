@@ -104,7 +104,11 @@ fn shortened(complaint: String) -> String {
 impl ActionContext {
     /// A context that nothing is recorded of, as `render` wants it.
     pub fn detached(core: Arc<Core>, action: &str, scope: Scope, output: Output) -> ActionContext {
-        let path = Path::of_action(action, 1, 1);
+        ActionContext::at(core, action, scope, output, Path::of_action(action, 1, 1))
+    }
+
+    /// The context of a call to a model that stands at a place of its own.
+    pub(super) fn at(core: Arc<Core>, action: &str, scope: Scope, output: Output, path: Path) -> ActionContext {
         ActionContext {
             core,
             action: Arc::from(action),

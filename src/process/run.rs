@@ -459,6 +459,7 @@ impl Process {
                 self.mark_answer(condition, answer);
             }
             Ok(None) => self.give_up(format!("the condition `{}` cannot be asked", name.unwrap_or_default())),
+            Err(failure) if failure.is_waiting() => self.wait(),
             Err(failure) => {
                 let status = match failure.kind {
                     FailureKind::Killed => Status::Killed,

@@ -72,6 +72,7 @@ impl AgentCx<'_> {
         }
         let Some(prompt) = &record.prompt else { return none };
         let mut settings = self.settings(defaults, &scope);
+        settings.references = self.references_of(defaults);
         if let Some(llm) = &record.llm {
             settings.models = self.models(llm, 0);
         }

@@ -9,6 +9,7 @@ mod events;
 mod mcp;
 mod mistakes;
 mod providers;
+mod published;
 mod readme;
 mod schemas;
 mod skills;

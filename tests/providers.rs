@@ -1,34 +1,35 @@
 //! One suite for all providers, by what they can do: what they answer (`tests/cassettes/<wire>/<case>.json`, in the form in
-//! which they answer) becomes the same reply, whole or streamed, however the bytes are cut; what they are sent fits their
-//! published schemas (`request.schema.json`); and when they fail, they fail in the same way.
+//! which they answer) becomes the same reply, whole or streamed, however the bytes are cut; and when they fail, they fail in
+//! the same way. `published.rs` shows that what they are sent, and these answers, fit what they publish.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_run::llm::{
-    Delta, DeltaSink, Finish, ImageSource, Llm, LlmErrorKind, Message, NoSink, OutputSchema, Part, ProviderConfig,
-    Reply, Request, RetryPolicy, Role, Secret, Thinking, ToolChoice, ToolSpec, build, call_with_retries, structured,
+    Delta, DeltaSink, Finish, Llm, LlmErrorKind, Message, NoSink, Part, ProviderConfig, Reply, Request, RetryPolicy,
+    Secret, build, call_with_retries,
 };
 use serde_json::{Value, json};
 
 use crate::support::mock_llm::{Answer, MockLlm, event_frame};
+use crate::support::wires::stream_of;
 
 /// A wire: where its cassettes are, the kind of provider that speaks it, and what it can do.
-struct Wire {
-    name: &'static str,
-    kind: &'static str,
+pub(crate) struct Wire {
+    pub(crate) name: &'static str,
+    pub(crate) kind: &'static str,
     /// The path that a streamed call of the model `m` goes to.
     path: &'static str,
     /// It tells what came from the cache, and what was thinking.
     cached: bool,
     thinking: bool,
     /// It can decline.
-    refuses: bool,
+    pub(crate) refuses: bool,
     /// It sends thinking back with a proof of its origin.
-    signs: bool,
+    pub(crate) signs: bool,
 }
 
-const WIRES: &[Wire] = &[
+pub(crate) const WIRES: &[Wire] = &[
     Wire {
         name: "anthropic",
         kind: "anthropic",
@@ -86,7 +87,7 @@ const WIRES: &[Wire] = &[
 ];
 
 impl Wire {
-    fn provider(&self, url: &str, read_timeout: Option<Duration>) -> Arc<dyn Llm> {
+    pub(crate) fn provider(&self, url: &str, read_timeout: Option<Duration>) -> Arc<dyn Llm> {
         let config = ProviderConfig {
             kind: self.kind.into(),
             base_url: Some(url.into()),
@@ -99,43 +100,19 @@ impl Wire {
         build(self.kind, &config, Arc::default()).expect("a provider")
     }
 
-    fn cassette(&self, case: &str) -> Value {
+    pub(crate) fn cassette(&self, case: &str) -> Value {
         let path = crate::support::root().join("tests/cassettes").join(self.name).join(format!("{case}.json"));
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
     /// The cassette as it comes over the network.
-    fn answer(&self, case: &str, streamed: bool) -> Answer {
+    pub(crate) fn answer(&self, case: &str, streamed: bool) -> Answer {
         let cassette = self.cassette(case);
         if !streamed {
             return Answer::json(200, &cassette["whole"]);
         }
-        let events = cassette["stream"].as_array().expect("a list of events");
-        let lines = |end: &str| events.iter().map(|event| format!("data: {event}{end}")).collect::<String>();
-        match self.name {
-            "openai" => Answer::openai_stream(events),
-            "anthropic" | "responses" => Answer::anthropic_stream(events),
-            "gemini" => Answer::bytes(200, "text/event-stream", lines("\r\n\r\n")),
-            "ollama" => {
-                let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
-                Answer::bytes(200, "application/x-ndjson", lines)
-            }
-            "bedrock" => {
-                let frame = |event: &Value| {
-                    let kind = event[":event-type"].as_str().expect("a kind of event");
-                    let headers =
-                        [(":event-type", kind), (":content-type", "application/json"), (":message-type", "event")];
-                    event_frame(&headers, event["payload"].to_string().as_bytes())
-                };
-                Answer::bytes(
-                    200,
-                    "application/vnd.amazon.eventstream",
-                    events.iter().flat_map(frame).collect::<Vec<u8>>(),
-                )
-            }
-            other => panic!("no form of a stream is known for {other}"),
-        }
+        stream_of(self.name, cassette["stream"].as_array().expect("a list of events"))
     }
 }
 
@@ -193,11 +170,13 @@ fn check(wire: &Wire, case: &str, reply: &Reply, how: &str) {
     }
     assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (12, 5), "{at}");
     assert_eq!(reply.usage.cached_input_tokens, if wire.cached { 4 } else { 0 }, "{at}");
+    let written = if case == "text" && ["openai", "responses"].contains(&wire.name) { 2 } else { 0 };
+    assert_eq!(reply.usage.cache_write_tokens, written, "{at}");
     assert_eq!(reply.usage.thinking_tokens, if wire.thinking && case == "thinking" { 3 } else { 0 }, "{at}");
     assert_eq!(reply.model, if wire.name == "bedrock" { "m" } else { "mock-1-2026" }, "{at}");
 }
 
-fn ask(stream: bool) -> Request {
+pub(crate) fn ask(stream: bool) -> Request {
     let mut request = Request { model: "m".into(), messages: vec![Message::user("Hello")], ..Request::default() };
     request.options.stream = stream;
     request
@@ -241,138 +220,6 @@ async fn every_wire_gives_the_same_reply_whole_streamed_and_in_pieces() {
                 received.iter().all(|request| request.headers.iter().any(|(_, value)| value.contains("sk-0123456789")))
             );
         }
-    }
-}
-
-/// Requests that use all that a request can say: pictures, tools, structured output, settings, and what came back.
-fn requests(replies: &[Reply]) -> Vec<Request> {
-    let image = Part::Image { mime: "image/png".into(), source: ImageSource::Data("iVBORw0KGgo=".into()) };
-    let asked = Message { role: Role::User, parts: vec![Part::text("What is this?"), image] };
-    let number = json!({"type": "integer", "minimum": 1, "maximum": 9, "description": "How many"});
-    let schema = json!({
-        "type": "object", "required": ["items"], "additionalProperties": false,
-        "properties": {
-            "items": {"type": "array", "items": {"$ref": "#/$defs/Item"}, "minItems": 1},
-            "note": {"type": "string"}, "sign": {"enum": ["leo", "virgo"]}, "level": {"anyOf": [number, {"type": "null"}]}
-        },
-        "$defs": {"Item": {"type": "object", "required": ["name"], "additionalProperties": false,
-            "properties": {"name": {"type": "string", "maxLength": 20}, "at": {"type": "string", "format": "date-time"}}}}
-    });
-    let map = json!({"type": "object", "properties": {"tags": {"type": "object", "additionalProperties": {"type": "string"}}}});
-    let tool =
-        |name: &str, parameters: Value| ToolSpec { name: name.into(), description: "Does it".into(), parameters };
-    let tools = vec![
-        tool("get_forecast", schema.clone()),
-        tool("now", json!({"type": "object", "properties": {}})),
-        tool("tag", map),
-    ];
-    let mut plain =
-        Request { model: "m".into(), system: Some("Be brief.".into()), messages: vec![asked], ..Request::default() };
-    plain.output = Some(OutputSchema::native("Things", schema));
-    let mut all = Vec::new();
-    for (stream, thinking) in
-        [(false, None), (true, Some(Thinking::Effort("high".into()))), (true, Some(Thinking::Off))]
-    {
-        let mut request = plain.clone();
-        request.options.stream = stream;
-        request.options.thinking = thinking;
-        request.options.max_tokens = Some(2_000);
-        request.options.stop = vec!["END".into()];
-        request.options.cache = Some(stream);
-        if !stream {
-            request.options.temperature = Some(0.5);
-            request.options.top_p = Some(0.9);
-            request.options.seed = Some(7);
-        }
-        all.push(request);
-    }
-    for choice in [
-        None,
-        Some(ToolChoice::Auto),
-        Some(ToolChoice::Required),
-        Some(ToolChoice::None),
-        Some(ToolChoice::Tool("now".into())),
-    ] {
-        let mut request = plain.clone();
-        request.tools = tools.clone();
-        request.options.tool_choice = choice;
-        request.options.parallel_tool_calls = Some(false);
-        for reply in replies {
-            request.messages.push(reply.to_message());
-            let result = |(id, name, _): (&str, &str, &Value)| Part::ToolResult {
-                id: id.into(),
-                name: name.into(),
-                content: if name == "now" { String::new() } else { "sunny".into() },
-                is_error: name == "now",
-                pictures: Vec::new(),
-            };
-            let results: Vec<Part> = reply.tool_calls().map(result).collect();
-            request.messages.push(if results.is_empty() {
-                Message::user("Go on")
-            } else {
-                Message::tool_results(results)
-            });
-        }
-        all.push(request);
-    }
-    all
-}
-
-/// The replies of a wire to these cases.
-async fn replies(wire: &Wire, cases: &[&str]) -> Vec<Reply> {
-    let server = MockLlm::answering(cases.iter().map(|case| wire.answer(case, true)).collect()).await;
-    let llm = wire.provider(&server.url(), None);
-    let mut replies = Vec::new();
-    for case in cases {
-        replies.push(llm.call(&ask(true), &NoSink).await.unwrap_or_else(|error| panic!("{case}: {error}")));
-    }
-    replies
-}
-
-#[tokio::test]
-async fn every_request_fits_the_published_schema_of_its_provider() {
-    // What another provider thought is sent to none.
-    let mut all = Vec::new();
-    for wire in WIRES {
-        all.extend(replies(wire, &["thinking", "tools"]).await);
-    }
-    for wire in WIRES {
-        let schema = wire.cassette("request.schema");
-        assert!(
-            schema["$comment"].as_str().is_some_and(|text| text.len() > 20),
-            "{}: say where it comes from",
-            wire.name
-        );
-        let validator = jsonschema::validator_for(&schema).unwrap_or_else(|error| panic!("{}: {error}", wire.name));
-        let own = replies(wire, &["thinking", "tools"]).await;
-        let llm = wire.provider("http://127.0.0.1:9", None);
-        // The address of OpenAI's own, too: it is spoken to strictly.
-        let config = ProviderConfig {
-            kind: wire.kind.into(),
-            api: (wire.name == "responses").then(|| "responses".into()),
-            ..ProviderConfig::default()
-        };
-        let at_home = build(wire.kind, &config, Arc::default()).expect("a provider");
-        for (llm, replies) in [(&llm, &own), (&llm, &all), (&at_home, &own)] {
-            for mut request in requests(replies) {
-                for model in
-                    ["m", "gemini-2.5-flash", "claude-opus-4-6", "anthropic.claude-sonnet-4-5-20250929-v1:0", "gpt-5.1"]
-                {
-                    request.model = model.into();
-                    let mut placed = request.clone();
-                    structured::place_output(&**llm, &mut placed);
-                    let sent = llm.wire(&placed);
-                    let errors: Vec<String> = validator
-                        .iter_errors(&sent)
-                        .map(|error| format!("{error} at {}", error.instance_path()))
-                        .collect();
-                    assert_eq!(errors, [""; 0], "{} {model}: {sent}", wire.name);
-                }
-            }
-        }
-        let thought = llm.wire(&requests(&own)[3]).to_string();
-        let proofs = thought.matches("EqQB").count() + thought.matches("gAAAA==").count();
-        assert_eq!(proofs, usize::from(wire.signs), "{}: {thought}", wire.name);
     }
 }
 

@@ -55,7 +55,7 @@ goals: {done: {output: Report}}
 const PNG: &str = "iVBORw0KGgo=";
 
 /// What the model says, turn by turn.
-fn conversation() -> Vec<Said> {
+pub(crate) fn conversation() -> Vec<Said> {
     let turns = [
         ("The shop may know.", "Let me look.", vec![("shop", json!({})), ("now", json!({}))]),
         ("Both parts.", "", vec![("orders", json!({"find_order": {"customer": "Lind"}})), ("stock", json!({}))]),

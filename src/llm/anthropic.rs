@@ -1,18 +1,19 @@
 //! Anthropic's messages.
 //!
 //! What its wire demands: `max_tokens` always; consecutive messages of one side made one, tool results first; thinking
-//! blocks sent back unchanged with their signatures; no sampling settings while it thinks (they are left out). Structured
-//! output goes as `output_config.format`, tool arguments come as fragments of JSON.
+//! blocks sent back unchanged with their signatures; no sampling settings while it thinks, and none at all for newer models
+//! (they are left out). Structured output goes as `output_config.format`, tool arguments come as fragments of JSON.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use super::catalog::{Catalog, CatalogEntry, Feature};
+use super::catalog::{Catalog, CatalogEntry};
+use super::claude;
 use super::error::{LlmError, LlmErrorKind};
 use super::http::{Http, too_large, words_of};
-use super::options::{Options, ToolChoice};
+use super::options::ToolChoice;
 use super::parse::REPLY_BYTES_MAX;
 use super::provider::{Capabilities, Environment, Llm, ProviderConfig, ProviderKind};
 use super::reply::{Delta, DeltaSink, Finish, Reply, Usage};
@@ -23,10 +24,6 @@ use super::structured::{self, SchemaDialect};
 const BASE_URL: &str = "https://api.anthropic.com";
 const KEY_VARIABLE: &str = "ANTHROPIC_API_KEY";
 const VERSION: &str = "2023-06-01";
-/// The limit on a reply's tokens when neither the author nor the catalog says one.
-const MAX_TOKENS: u32 = 16_384;
-/// The least budget for thinking that the provider takes.
-const BUDGET_TOKENS_MIN: u32 = 1_024;
 /// Marks the signature of a thinking part whose thoughts came encrypted.
 const REDACTED_PREFIX: &str = "redacted_thinking:";
 
@@ -78,40 +75,6 @@ impl Anthropic {
         answer.events(|event| assembly.take(&self.http, &event, sink)).await?;
         assembly.finish(&self.http, request)
     }
-}
-
-/// What limits a reply, and how its model thinks.
-pub(super) struct Limits {
-    /// The most tokens, thinking among them.
-    pub(super) max_tokens: u32,
-    /// The key `thinking`; `None` when it does not think.
-    pub(super) thinking: Option<Value>,
-    /// The key `effort` of `output_config`, for models that choose themselves how much they think.
-    pub(super) effort: Option<&'static str>,
-}
-
-/// Returns what limits a reply of the model that `entry` tells of.
-pub(super) fn limits(entry: Option<&CatalogEntry>, options: &Options) -> Limits {
-    let most = entry.and_then(|entry| entry.max_output_tokens);
-    let max_tokens = options.max_tokens.unwrap_or_else(|| most.map_or(MAX_TOKENS, |most| most.min(MAX_TOKENS)));
-    let wanted = options.thinking.as_ref().and_then(|thinking| Some((thinking.effort()?, thinking.budget()?)));
-    let Some((effort, budget)) = wanted else { return Limits { max_tokens, thinking: None, effort: None } };
-    if entry.and_then(|entry| entry.has(Feature::AdaptiveThinking)).unwrap_or(false) {
-        let effort = match effort {
-            "high" => "high",
-            "medium" => "medium",
-            _ => "low",
-        };
-        return Limits { max_tokens, thinking: Some(json!({"type": "adaptive"})), effort: Some(effort) };
-    }
-    let budget = budget.max(BUDGET_TOKENS_MIN);
-    // The limit covers thinking too, and must be greater than its budget.
-    let max_tokens = match max_tokens <= budget {
-        true => max_tokens.saturating_add(budget).min(most.unwrap_or(u32::MAX)),
-        false => max_tokens,
-    };
-    let budget = budget.min(max_tokens.saturating_sub(1));
-    Limits { max_tokens, thinking: Some(json!({"type": "enabled", "budget_tokens": budget})), effort: None }
 }
 
 /// Whether the head of a request is marked for the provider's cache: it will be sent again in a tool loop or a
@@ -174,8 +137,8 @@ impl Llm for Anthropic {
         if let Some(schema) = native.and_then(|output| structured::strict(&output.schema, &SchemaDialect::ANTHROPIC)) {
             output_config.insert("format".into(), json!({"type": "json_schema", "schema": schema}));
         }
-        let limits = limits(self.entry(&request.model), &request.options);
-        let thinks = limits.thinking.is_some();
+        let limits = claude::limits(&request.model, self.entry(&request.model), &request.options);
+        let thinks = limits.thinks;
         body.insert("max_tokens".into(), json!(limits.max_tokens));
         body.extend(limits.thinking.map(|thinking| ("thinking".to_string(), thinking)));
         output_config.extend(limits.effort.map(|effort| ("effort".to_string(), json!(effort))));
@@ -187,7 +150,7 @@ impl Llm for Anthropic {
             ("top_p", request.options.top_p.map(Value::from)),
             ("top_k", request.options.top_k.map(Value::from)),
         ];
-        if !thinks {
+        if !thinks && claude::takes_sampling(&request.model) {
             body.extend(sampling.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))));
         }
         if !request.options.stop.is_empty() {

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::anthropic;
 use super::assembly::{Assembly, answered_without, cut_off, tagged, untagged};
 use super::catalog::{Catalog, CatalogEntry};
+use super::claude;
 use super::error::{LlmError, LlmErrorKind};
 use super::eventstream::{Broken, Frame, FrameDecoder};
 use super::http::{Answer, Http, too_large, words_of};
@@ -225,19 +226,19 @@ impl Bedrock {
         let options = &request.options;
         let mut further = Map::new();
         let mut inference = Map::new();
-        let mut thinks = false;
-        if claude(&request.model).is_some() {
-            let limits = anthropic::limits(entry, options);
-            thinks = limits.thinking.is_some();
+        let mut samples = true;
+        if let Some(id) = claude(&request.model) {
+            let limits = claude::limits(id, entry, options);
+            samples = !limits.thinks && claude::takes_sampling(id);
             further.extend(limits.thinking.map(|thinking| ("thinking".to_string(), thinking)));
             further.extend(limits.effort.map(|effort| ("output_config".to_string(), json!({"effort": effort}))));
             inference.insert("maxTokens".into(), json!(limits.max_tokens));
-            further.extend(options.top_k.filter(|_| !thinks).map(|top_k| ("top_k".to_string(), json!(top_k))));
+            further.extend(options.top_k.filter(|_| samples).map(|top_k| ("top_k".to_string(), json!(top_k))));
         } else if let Some(max_tokens) = options.max_tokens {
             inference.insert("maxTokens".into(), json!(max_tokens));
         }
         let sampling = [("temperature", options.temperature), ("topP", options.top_p)];
-        let sampling = sampling.into_iter().filter(|_| !thinks);
+        let sampling = sampling.into_iter().filter(|_| samples);
         inference.extend(sampling.filter_map(|(key, value)| Some((key.to_string(), json!(value?)))));
         if !options.stop.is_empty() {
             inference.insert("stopSequences".into(), json!(options.stop));

@@ -177,9 +177,9 @@ fn generation_config(request: &Request) -> Map<String, Value> {
 fn thinking_config(model: &str, thinking: &Thinking) -> Value {
     let level = generation(model) >= 3;
     match (thinking.effort().zip(thinking.budget()), level) {
-        (Some((effort, _)), true) => json!({"includeThoughts": true, "thinkingLevel": effort}),
+        (Some((effort, _)), true) => json!({"includeThoughts": true, "thinkingLevel": effort.to_ascii_uppercase()}),
         (Some((_, budget)), false) => json!({"includeThoughts": true, "thinkingBudget": budget}),
-        (None, true) => json!({"thinkingLevel": "minimal"}),
+        (None, true) => json!({"thinkingLevel": "MINIMAL"}),
         (None, false) => json!({"thinkingBudget": 0}),
     }
 }
@@ -295,7 +295,7 @@ fn part(part: &Part) -> Option<Value> {
             with_id(json!({"name": name, "args": args}), id, "functionCall")
         }
         Part::ToolResult { id, name, content, is_error, .. } => {
-            let key = if *is_error { "error" } else { "result" };
+            let key = if *is_error { "error" } else { "output" };
             with_id(json!({"name": name, "response": {key: content}}), id, "functionResponse")
         }
         Part::Thinking { .. } => return None,
@@ -443,7 +443,7 @@ mod tests {
                 r#"{"systemInstruction":{"parts":[{"text":"Be brief."}]},"contents":[{"role":"user","parts":[{"text":"Weather?"},"#,
                 r#"{"inlineData":{"mimeType":"image/png","data":"AAAA"}}]},{"role":"model","parts":[{"functionCall":{"name":"get_forecast","#,
                 r#""args":{"city":"Bern"},"id":"c1"}},{"functionCall":{"name":"now","args":{},"id":"c2"}}]},{"role":"user","parts":["#,
-                r#"{"functionResponse":{"name":"get_forecast","response":{"result":"sunny"},"id":"c1"}},"#,
+                r#"{"functionResponse":{"name":"get_forecast","response":{"output":"sunny"},"id":"c1"}},"#,
                 r#"{"functionResponse":{"name":"now","response":{"error":"no clock"},"id":"c2"}},{"text":"Go on"}]}],"#,
                 r#""tools":[{"functionDeclarations":[{"name":"get_forecast","description":"Forecast","parameters":{"type":"OBJECT","#,
                 r#""properties":{"city":{"type":"STRING"}},"propertyOrdering":["city"],"required":["city"]}}]}],"#,

@@ -10,6 +10,7 @@ mod bedrock;
 mod cache;
 mod catalog;
 mod choose;
+mod claude;
 mod cooldown;
 mod elements;
 mod embed;

@@ -570,7 +570,7 @@ fn read_usage(usage: &Value) -> Usage {
         input_tokens: count("/prompt_tokens"),
         output_tokens: count("/completion_tokens"),
         cached_input_tokens: count("/prompt_tokens_details/cached_tokens"),
-        cache_write_tokens: 0,
+        cache_write_tokens: count("/prompt_tokens_details/cache_write_tokens"),
         thinking_tokens: count("/completion_tokens_details/reasoning_tokens"),
     }
 }

@@ -312,7 +312,7 @@ fn read_usage(usage: &Value) -> Usage {
         input_tokens: count("/input_tokens"),
         output_tokens: count("/output_tokens"),
         cached_input_tokens: count("/input_tokens_details/cached_tokens"),
-        cache_write_tokens: 0,
+        cache_write_tokens: count("/input_tokens_details/cache_write_tokens"),
         thinking_tokens: count("/output_tokens_details/reasoning_tokens"),
     }
 }

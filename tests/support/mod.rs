@@ -5,6 +5,7 @@ pub(crate) mod mcp_server;
 pub(crate) mod mock_llm;
 pub(crate) mod postgres;
 pub(crate) mod project;
+pub(crate) mod published;
 pub(crate) mod wires;
 
 use std::path::{Path, PathBuf};

@@ -24,8 +24,22 @@ impl Said {
         format!("EqQB{}==", self.turn)
     }
 
-    /// The turn in the words of a wire: a provider's kind, or `responses`.
+    /// The turn as it comes over a wire: a provider's kind, or `responses`.
     pub(crate) fn answer(&self, wire: &str, stream: bool) -> Answer {
+        if stream { stream_of(wire, &self.events(wire)) } else { Answer::json(200, &self.whole(wire)) }
+    }
+
+    /// The turn as one body.
+    pub(crate) fn whole(&self, wire: &str) -> Value {
+        self.told(wire, false).remove(0)
+    }
+
+    /// The turn as the events of a stream, in the form that cassettes have.
+    pub(crate) fn events(&self, wire: &str) -> Vec<Value> {
+        self.told(wire, true)
+    }
+
+    fn told(&self, wire: &str, stream: bool) -> Vec<Value> {
         match wire {
             "openai" => openai(self, stream),
             "anthropic" => anthropic(self, stream),
@@ -38,8 +52,30 @@ impl Said {
     }
 }
 
+/// Events as they come over a wire. One of Bedrock's is `{":event-type", "payload"}`, for its headers and its body.
+pub(crate) fn stream_of(wire: &str, events: &[Value]) -> Answer {
+    let lines = |start: &str, end: &str| events.iter().map(|event| format!("{start}{event}{end}")).collect::<String>();
+    match wire {
+        "openai" => Answer::openai_stream(events),
+        "anthropic" | "responses" => Answer::anthropic_stream(events),
+        "gemini" => Answer::bytes(200, "text/event-stream", lines("data: ", "\r\n\r\n")),
+        "ollama" => Answer::bytes(200, "application/x-ndjson", lines("", "\n")),
+        "bedrock" => {
+            let frame = |event: &Value| {
+                let kind = event[":event-type"].as_str().expect("a kind of event");
+                let headers =
+                    [(":event-type", kind), (":content-type", "application/json"), (":message-type", "event")];
+                event_frame(&headers, event["payload"].to_string().as_bytes())
+            };
+            let frames: Vec<u8> = events.iter().flat_map(frame).collect();
+            Answer::bytes(200, "application/vnd.amazon.eventstream", frames)
+        }
+        other => panic!("no form of a stream is known for {other}"),
+    }
+}
+
 /// A turn as OpenAI sends it.
-fn openai(said: &Said, stream: bool) -> Answer {
+fn openai(said: &Said, stream: bool) -> Vec<Value> {
     let Said { text, calls, .. } = said;
     let call = |at: usize, name: &str, arguments: &str| json!({"index": at, "id": said.id(at), "type": "function", "function": {"name": name, "arguments": arguments}});
     let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
@@ -47,18 +83,26 @@ fn openai(said: &Said, stream: bool) -> Answer {
     if !stream {
         let calls: Vec<Value> =
             calls.iter().enumerate().map(|(at, (name, arguments))| call(at, name, &arguments.to_string())).collect();
+        let calls: Vec<Value> = calls
+            .into_iter()
+            .map(|mut call| {
+                // Only pieces are numbered.
+                call.as_object_mut().and_then(|call| call.remove("index"));
+                call
+            })
+            .collect();
         let mut message = json!({"role": "assistant", "content": content});
         if !calls.is_empty() {
             message["tool_calls"] = json!(calls);
         }
-        return Answer::json(
-            200,
-            &json!({"id": "chatcmpl-1", "object": "chat.completion", "model": "mock-1",
-                "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-                "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}}),
-        );
+        return vec![json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 1767225600, "model": "mock-1",
+                "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": finish}],
+                "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}})];
     }
-    let chunk = |delta: Value, finish: Value| json!({"id": "chatcmpl-1", "model": "mock-1", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]});
+    let event = |choices: Value, usage: Value| json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1767225600, "model": "mock-1", "choices": choices, "usage": usage});
+    let chunk = |delta: Value, finish: Value| {
+        event(json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}]), Value::Null)
+    };
     let mut chunks = vec![chunk(json!({"role": "assistant", "content": content}), Value::Null)];
     for (at, (name, arguments)) in calls.iter().enumerate() {
         chunks.push(chunk(json!({"tool_calls": [call(at, name, "")]}), Value::Null));
@@ -68,12 +112,12 @@ fn openai(said: &Said, stream: bool) -> Answer {
         }
     }
     chunks.push(chunk(json!({}), json!(finish)));
-    chunks.push(json!({"model": "mock-1", "choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5}}));
-    Answer::openai_stream(&chunks)
+    chunks.push(event(json!([]), json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15})));
+    chunks
 }
 
 /// A turn as Anthropic sends it.
-fn anthropic(said: &Said, stream: bool) -> Answer {
+fn anthropic(said: &Said, stream: bool) -> Vec<Value> {
     let Said { thought, text, calls, .. } = said;
     let mut blocks = Vec::new();
     if !thought.is_empty() {
@@ -89,15 +133,12 @@ fn anthropic(said: &Said, stream: bool) -> Answer {
         blocks.push(json!({"type": "tool_use", "id": said.id(at), "name": name, "input": arguments}));
     }
     let stop = if calls.is_empty() { "end_turn" } else { "tool_use" };
+    let message = |content: Value, stop: Value, usage: Value| json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "mock-1", "content": content, "stop_reason": stop, "stop_sequence": null, "usage": usage});
     if !stream {
-        return Answer::json(
-            200,
-            &json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "mock-1", "content": blocks,
-                "stop_reason": stop, "usage": {"input_tokens": 10, "output_tokens": 5}}),
-        );
+        return vec![message(json!(blocks), json!(stop), json!({"input_tokens": 10, "output_tokens": 5}))];
     }
-    let usage = json!({"input_tokens": 10, "output_tokens": 1});
-    let mut events = vec![json!({"type": "message_start", "message": {"model": "mock-1", "usage": usage}})];
+    let begun = message(json!([]), Value::Null, json!({"input_tokens": 10, "output_tokens": 1}));
+    let mut events = vec![json!({"type": "message_start", "message": begun})];
     for (index, block) in blocks.iter().enumerate() {
         let delta = |delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
         let text_of = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
@@ -126,9 +167,10 @@ fn anthropic(said: &Said, stream: bool) -> Answer {
         events.extend(deltas);
         events.push(json!({"type": "content_block_stop", "index": index}));
     }
-    events.push(json!({"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 5}}));
+    let end = json!({"stop_reason": stop, "stop_sequence": null});
+    events.push(json!({"type": "message_delta", "delta": end, "usage": {"output_tokens": 5}}));
     events.push(json!({"type": "message_stop"}));
-    Answer::anthropic_stream(&events)
+    events
 }
 
 /// A text in pieces of five characters.
@@ -138,7 +180,7 @@ fn pieces(text: &str) -> Vec<String> {
 }
 
 /// A turn as OpenAI's responses API sends it.
-fn responses(said: &Said, stream: bool) -> Answer {
+fn responses(said: &Said, stream: bool) -> Vec<Value> {
     let mut items = Vec::new();
     if !said.thought.is_empty() {
         let summary = json!([{"type": "summary_text", "text": said.thought}]);
@@ -152,15 +194,28 @@ fn responses(said: &Said, stream: bool) -> Answer {
         items.push(json!({"id": format!("fc_{}_{at}", said.turn), "type": "function_call", "status": "completed",
             "call_id": said.id(at), "name": name, "arguments": arguments.to_string()}));
     }
-    let whole = json!({"id": "resp_1", "object": "response", "status": "completed", "model": "mock-1", "error": null,
-        "incomplete_details": null, "output": items, "usage": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}});
+    let usage = json!({"input_tokens": 10, "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 15});
+    let mut begun = json!({"id": "resp_1", "object": "response", "created_at": 1767225600, "status": "in_progress",
+        "model": "mock-1", "error": null, "incomplete_details": null, "output": [], "parallel_tool_calls": true,
+        "tool_choice": "auto", "tools": []});
+    let mut whole = begun.clone();
+    (whole["status"], whole["output"], whole["usage"]) = (json!("completed"), json!(items), usage);
     if !stream {
-        return Answer::json(200, &whole);
+        return vec![whole];
     }
-    let mut events = vec![json!({"type": "response.created", "response": {"id": "resp_1", "status": "in_progress"}})];
+    let mut events = vec![json!({"type": "response.created", "response": begun})];
     for (index, item) in items.iter().enumerate() {
-        let mut begun = item.clone();
-        let delta = |kind: &str, piece: String| json!({"type": format!("response.{kind}.delta"), "output_index": index, "delta": piece});
+        begun = item.clone();
+        let delta = |kind: &str, piece: String| {
+            let mut delta = json!({"type": format!("response.{kind}.delta"), "item_id": item["id"], "output_index": index, "delta": piece});
+            match kind {
+                "output_text" => (delta["content_index"], delta["logprobs"]) = (json!(0), json!([])),
+                "reasoning_summary_text" => delta["summary_index"] = json!(0),
+                _ => {}
+            }
+            delta
+        };
         let deltas: Vec<Value> = match item["type"].as_str() {
             Some("reasoning") => {
                 (begun["summary"], begun["encrypted_content"]) = (json!([]), json!(""));
@@ -181,11 +236,14 @@ fn responses(said: &Said, stream: bool) -> Answer {
         events.push(json!({"type": "response.output_item.done", "output_index": index, "item": item}));
     }
     events.push(json!({"type": "response.completed", "response": whole}));
-    Answer::anthropic_stream(&events)
+    for (number, event) in events.iter_mut().enumerate() {
+        event["sequence_number"] = json!(number);
+    }
+    events
 }
 
 /// A turn as Gemini sends it: calls without ids, the signature on the first of them.
-fn gemini(said: &Said, stream: bool) -> Answer {
+fn gemini(said: &Said, stream: bool) -> Vec<Value> {
     let mut parts = Vec::new();
     if !said.thought.is_empty() {
         parts.push(json!({"text": said.thought, "thought": true}));
@@ -201,21 +259,23 @@ fn gemini(said: &Said, stream: bool) -> Answer {
         parts.push(part);
     }
     let usage = json!({"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15});
-    let chunk = |parts: Vec<Value>, finish: Value| {
-        json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": finish}],
-            "usageMetadata": usage, "modelVersion": "mock-1"})
+    let chunk = |parts: Vec<Value>, finish: Option<&str>| {
+        let mut candidate = json!({"index": 0, "content": {"role": "model", "parts": parts}});
+        if let Some(finish) = finish {
+            candidate["finishReason"] = json!(finish);
+        }
+        json!({"candidates": [candidate], "usageMetadata": usage, "modelVersion": "mock-1"})
     };
     if !stream {
-        return Answer::json(200, &chunk(parts, json!("STOP")));
+        return vec![chunk(parts, Some("STOP"))];
     }
-    let mut chunks: Vec<Value> = parts.into_iter().map(|part| chunk(vec![part], Value::Null)).collect();
-    chunks.push(chunk(vec![json!({"text": ""})], json!("STOP")));
-    let data: String = chunks.iter().map(|chunk| format!("data: {chunk}\r\n\r\n")).collect();
-    Answer::bytes(200, "text/event-stream", data)
+    let mut chunks: Vec<Value> = parts.into_iter().map(|part| chunk(vec![part], None)).collect();
+    chunks.push(chunk(vec![json!({"text": ""})], Some("STOP")));
+    chunks
 }
 
 /// A turn as Bedrock sends it.
-fn bedrock(said: &Said, stream: bool) -> Answer {
+fn bedrock(said: &Said, stream: bool) -> Vec<Value> {
     let mut blocks = Vec::new();
     if !said.thought.is_empty() {
         let thought = json!({"text": said.thought, "signature": said.signature()});
@@ -231,38 +291,37 @@ fn bedrock(said: &Said, stream: bool) -> Answer {
     let usage = json!({"inputTokens": 10, "outputTokens": 5, "totalTokens": 15});
     if !stream {
         let message = json!({"role": "assistant", "content": blocks});
-        return Answer::json(200, &json!({"output": {"message": message}, "stopReason": stop, "usage": usage}));
+        return vec![
+            json!({"output": {"message": message}, "stopReason": stop, "usage": usage, "metrics": {"latencyMs": 7}}),
+        ];
     }
-    let frame = |kind: &str, payload: Value| {
-        let headers = [(":message-type", "event"), (":event-type", kind), (":content-type", "application/json")];
-        event_frame(&headers, payload.to_string().as_bytes())
-    };
-    let mut frames = frame("messageStart", json!({"role": "assistant"}));
+    let frame = |kind: &str, payload: Value| json!({":event-type": kind, "payload": payload});
+    let mut frames = vec![frame("messageStart", json!({"role": "assistant"}))];
     for (index, block) in blocks.iter().enumerate() {
         let delta = |delta: Value| frame("contentBlockDelta", json!({"contentBlockIndex": index, "delta": delta}));
         if let Some(call) = block.get("toolUse") {
             let start = json!({"toolUse": {"toolUseId": call["toolUseId"], "name": call["name"]}});
-            frames.extend(frame("contentBlockStart", json!({"contentBlockIndex": index, "start": start})));
+            frames.push(frame("contentBlockStart", json!({"contentBlockIndex": index, "start": start})));
             for piece in pieces(&call["input"].to_string()) {
-                frames.extend(delta(json!({"toolUse": {"input": piece}})));
+                frames.push(delta(json!({"toolUse": {"input": piece}})));
             }
         } else if let Some(text) = block.get("text").and_then(Value::as_str) {
-            pieces(text).into_iter().for_each(|piece| frames.extend(delta(json!({"text": piece}))));
+            pieces(text).into_iter().for_each(|piece| frames.push(delta(json!({"text": piece}))));
         } else {
             for piece in pieces(said.thought) {
-                frames.extend(delta(json!({"reasoningContent": {"text": piece}})));
+                frames.push(delta(json!({"reasoningContent": {"text": piece}})));
             }
-            frames.extend(delta(json!({"reasoningContent": {"signature": said.signature()}})));
+            frames.push(delta(json!({"reasoningContent": {"signature": said.signature()}})));
         }
-        frames.extend(frame("contentBlockStop", json!({"contentBlockIndex": index})));
+        frames.push(frame("contentBlockStop", json!({"contentBlockIndex": index})));
     }
-    frames.extend(frame("messageStop", json!({"stopReason": stop})));
-    frames.extend(frame("metadata", json!({"usage": usage})));
-    Answer::bytes(200, "application/vnd.amazon.eventstream", frames)
+    frames.push(frame("messageStop", json!({"stopReason": stop})));
+    frames.push(frame("metadata", json!({"usage": usage, "metrics": {"latencyMs": 7}})));
+    frames
 }
 
 /// A turn as Ollama sends it: calls without ids, arguments as objects.
-fn ollama(said: &Said, stream: bool) -> Answer {
+fn ollama(said: &Said, stream: bool) -> Vec<Value> {
     let calls: Vec<Value> = said
         .calls
         .iter()
@@ -282,12 +341,11 @@ fn ollama(said: &Said, stream: bool) -> Answer {
         if !calls.is_empty() {
             message["tool_calls"] = json!(calls);
         }
-        return Answer::json(200, &end(message));
+        return vec![end(message)];
     }
     let mut lines: Vec<Value> = pieces(said.thought).into_iter().map(|piece| line("thinking", json!(piece))).collect();
     lines.extend(pieces(said.text).into_iter().map(|piece| line("content", json!(piece))));
     lines.extend(calls.into_iter().map(|call| line("tool_calls", json!([call]))));
     lines.push(end(json!({"role": "assistant", "content": ""})));
-    let data: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    Answer::bytes(200, "application/x-ndjson", data)
+    lines
 }

@@ -208,7 +208,8 @@ fn newer_models_of_claude_are_sent_no_sampling_settings() {
         ("bedrock", "eu.anthropic.claude-opus-5-5", false),
         ("bedrock", "amazon.nova-lite-v1:0", true),
     ] {
-        let llm = build(kind, &ProviderConfig::default(), Arc::default()).expect("a provider");
+        let config = ProviderConfig { kind: kind.into(), ..ProviderConfig::default() };
+        let llm = build(kind, &config, Arc::default()).expect("a provider");
         let mut request = Request { model: model.into(), ..ask(false) };
         (request.options.temperature, request.options.top_k) = (Some(0.5), Some(20));
         let sent = llm.wire(&request).to_string();

@@ -1,11 +1,15 @@
 //! `plan`: the plan from the given inputs; nothing is run.
 
+use indexmap::IndexSet;
+
 use crate::engine::{
     AlternativeDocument, CandidateDocument, GoalDocument, LimitOptions, Need, PlanDocument, PlanOptions, RunOptions,
     StepDocument,
 };
 
 use crate::process::supervisor::Callable;
+use crate::program::{Agent, Program};
+use crate::tool::mcp::{ServerBody, ServerConfig};
 
 use super::args::{Global, PlanArgs};
 use super::choose::{Words, load_or_choose};
@@ -35,7 +39,7 @@ pub(super) fn plan(args: &PlanArgs, global: &Global, out: &Out) -> Result<Exit, 
     } else {
         show(&document, out);
         if out.verbose {
-            show_needs(&loaded.agent, out);
+            show_needs(&loaded.agent, &loaded.engine.program(), out);
         }
     }
     Ok(match (document.limit, document.reachable) {
@@ -209,17 +213,30 @@ fn show_alternative(index: usize, alternative: &AlternativeDocument, goal: Optio
 }
 
 /// The declared budget, permissions and endpoints (runtime.md 8).
-fn show_needs(agent: &crate::program::Agent, out: &Out) {
+fn show_needs(agent: &Agent, program: &Program, out: &Out) {
     let limits = &agent.limits;
     out.line(out.paint(BOLD, "budget"));
     out.line(format!("  at most {} actions, ${}, {} tokens", limits.actions, limits.cost, limits.tokens));
-    let mut lines: Vec<String> = Vec::new();
+    let mut lines: IndexSet<String> = IndexSet::new();
+    let mut line = |of: String, permission: &str, endpoints: &str| {
+        lines.insert(format!("  {of}: {permission} {}", out.paint(DIM, endpoints)).trim_end().to_owned());
+    };
     for action in &agent.actions {
         let needs = action.body.needs();
-        for permission in needs.permissions {
-            let endpoints = needs.endpoints.join(", ");
-            lines.push(format!("  {}: {permission} {}", action.name, out.paint(DIM, endpoints)).trim_end().to_owned());
-        }
+        needs.permissions.iter().for_each(|one| line(action.name.clone(), one, &needs.endpoints.join(", ")));
+    }
+    let reached = agent.reached();
+    for tool in &reached.tools {
+        let needs = tool.needs();
+        needs.permissions.iter().for_each(|one| line(format!("tool {}", tool.name), one, &needs.endpoints.join(", ")));
+    }
+    for (group, server) in &reached.servers {
+        let endpoint = program.mcp_servers.get(server).map(ServerConfig::endpoint).unwrap_or_default();
+        line(format!("tool group {group}"), &ServerBody::permission(server), &endpoint);
+    }
+    for reference in agent.references.iter().flatten() {
+        let place = reference.material.place();
+        reference.permissions().iter().for_each(|one| line(format!("reference {}", reference.name), one, &place));
     }
     if !lines.is_empty() {
         out.line(out.paint(BOLD, "permissions and endpoints"));

@@ -1,43 +1,100 @@
 //! `references`: what models are offered beside prompts, what is kept of it, and with `--ping` whether it answers.
 
-use crate::compile::Entry;
-use crate::engine::{Asking, ReferenceDocument};
+use std::sync::Arc;
+
+use crate::compile::{DeclaredReference, Entry};
+use crate::engine::{Asking, Engine, ReferenceDocument};
+use crate::program::Agent;
+use crate::reference::Mode;
+use crate::world::SystemWorld;
 
 use super::args::{Global, ReferencesArgs};
-use super::loaded::{Clock, NO_AGENTS, Outcome, load, load_entry};
+use super::loaded::{Clock, Outcome, configured, load};
 use super::output::{BOLD, DIM, GREEN, RED};
 use super::project::root_of_command;
 use super::{Exit, Fault, Out};
 
-/// Lists the references that the project's agents, or one file's, name.
+/// Lists the references of the project, or those that one file's agent names.
 pub(super) fn references(args: &ReferencesArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
-    let loaded = match &args.target {
-        Some(target) => load(target, Clock::default(), None, global, out)?,
+    let (engine, declared) = match &args.target {
+        Some(target) => match load(target, Clock::default(), None, global, out)? {
+            Outcome::Ready(loaded) => (loaded.engine, Vec::new()),
+            Outcome::Ended(exit) => return Ok(exit),
+        },
         None => {
             let root = root_of_command(global)?;
-            load_entry(&root, Entry::Project, Fault::wrong(NO_AGENTS), Clock::default(), None, out)?
+            let Some((compiled, program)) = configured(&root, Entry::Project, out) else { return Ok(Exit::Wrong) };
+            (Engine::new(program, Arc::new(SystemWorld::new(&root))), compiled.references)
         }
-    };
-    let loaded = match loaded {
-        Outcome::Ready(loaded) => loaded,
-        Outcome::Ended(exit) => return Ok(exit),
     };
     let asking = match (args.ping, args.update) {
         (_, true) => Asking::Update,
         (true, false) => Asking::Ping,
         (false, false) => Asking::Nothing,
     };
-    let listed = super::run::runtime()?.block_on(loaded.engine.references(asking))?;
+    let mut listed = super::run::runtime()?.block_on(engine.references(asking))?;
     let failed = listed.iter().any(|one| one.answers == Some(false));
+    let program = engine.program();
+    let naming = |one: &DeclaredReference| -> Vec<String> {
+        let named = |agent: &&Arc<Agent>| {
+            agent.written.references.get(&one.name).is_some_and(|written| written.decl == one.decl)
+        };
+        program.agents.iter().filter(named).map(|agent| agent.name.clone()).collect()
+    };
+    let used = listed.len();
+    let mut places = Vec::new();
+    for one in &declared {
+        let agents = naming(one);
+        // One that is named and not among those above is of a kind that is not run.
+        if agents.is_empty() || !listed[..used].iter().any(|known| known.name == one.name) {
+            listed.push(written_document(one, agents));
+            places.push(format!("{}:{}", one.file, one.line));
+        }
+    }
     if out.json {
         out.document(&listed);
     } else if listed.is_empty() {
-        out.line("no action names a reference");
+        out.line(if args.target.is_some() {
+            "no prompt of it names a reference"
+        } else {
+            "the project has no reference"
+        });
     } else {
         let width = listed.iter().map(|one| one.name.chars().count()).max().unwrap_or_default();
-        listed.iter().for_each(|one| show(one, width, out));
+        listed[..used].iter().for_each(|one| show(one, width, out));
+        listed[used..].iter().zip(&places).for_each(|(one, place)| show_written(one, place, width, out));
     }
     Ok(if failed { Exit::Failed } else { Exit::Done })
+}
+
+/// What is known of a reference that no run uses: it is not looked at.
+fn written_document(one: &DeclaredReference, agents: Vec<String>) -> ReferenceDocument {
+    let later = (one.kind() == "rag").then(|| "`rag` comes in a later version".to_owned());
+    ReferenceDocument {
+        name: one.name.clone(),
+        agents,
+        kind: one.kind().to_owned(),
+        place: one.place(),
+        mode: one.decl.mode.unwrap_or(Mode::Auto).word().to_owned(),
+        form: None,
+        tokens: None,
+        tools: Vec::new(),
+        unfold: one.decl.unfold == Some(true),
+        kept: None,
+        answers: None,
+        answer: later,
+    }
+}
+
+fn show_written(one: &ReferenceDocument, place: &str, width: usize, out: &Out) {
+    let used = match one.agents.is_empty() {
+        true => "used by no one".to_owned(),
+        false => format!("used by {}", one.agents.join(", ")),
+    };
+    let mut about = vec![format!("{} {}", one.kind, one.place).trim_end().to_owned(), used, place.to_owned()];
+    about.extend(one.answer.clone());
+    let name = format!("{:width$}", one.name);
+    out.line(format!("{}  {}", out.paint(BOLD, name), out.paint(DIM, about.join("; "))));
 }
 
 fn show(one: &ReferenceDocument, width: usize, out: &Out) {

@@ -16,7 +16,7 @@ use crate::decl::read::listed;
 use crate::decl::workflow::{Achieves, Condition as ConditionDecl, Export, OnError as OnErrorDecl, OnErrorWord};
 use crate::decl::{Expr, Name, ReadCx};
 use crate::diag::{Diagnostic, suggest};
-use crate::llm::ProviderConfig;
+use crate::llm::{Catalog, ProviderConfig};
 use crate::program::{
     Agent, Condition, ConditionKind, Goal, Input, Limits, MissingEnv, Number, OnError, PlannerKind, Retry, Written,
 };
@@ -44,6 +44,7 @@ pub(crate) struct Shared<'a> {
     /// Names of all agents of the project, also of those that were not read.
     pub(crate) agent_names: &'a [String],
     pub(crate) providers: &'a IndexMap<String, ProviderConfig>,
+    pub(crate) catalog: &'a Catalog,
     /// Why an MCP server cannot be used here.
     pub(crate) unusable: &'a (dyn Fn(&str) -> Option<String> + Sync),
     /// Where files could not be read as declarations.
@@ -79,6 +80,7 @@ pub(crate) struct AgentCx<'a> {
     pub(crate) agents: &'a IndexMap<String, AgentRef>,
     pub(crate) agent_names: &'a [String],
     pub(crate) providers: &'a IndexMap<String, ProviderConfig>,
+    pub(crate) catalog: &'a Catalog,
     pub(crate) unusable: &'a (dyn Fn(&str) -> Option<String> + Sync),
     pub(crate) strings: Strings<'a>,
     pub(crate) type_names: Arc<IndexMap<String, TypeId>>,
@@ -159,6 +161,7 @@ impl<'a> AgentCx<'a> {
             agents: shared.agents,
             agent_names: shared.agent_names,
             providers: shared.providers,
+            catalog: shared.catalog,
             unusable: shared.unusable,
             type_names: Scope::type_names(&types),
             action_names: Arc::new(heads.actions.iter().map(|action| action.full_name.clone()).collect()),
@@ -335,6 +338,7 @@ impl<'a> AgentCx<'a> {
         let asks_model = decl.body.as_ref().is_some_and(check::actions::asks_model);
         if asks_model {
             settings.references = self.references_of(&layers);
+            self.long_references(&settings);
         }
         let tool_types = self.action_tools(head, &layers, asks_model, &mut settings);
         self.reference_collisions(&layers, &settings);

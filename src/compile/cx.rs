@@ -155,6 +155,7 @@ impl LowerCx for BodyCx<'_, '_> {
         if let Some(references) = &own.references {
             settings.references = self.agent.references_named(references);
         }
+        self.agent.long_references(&settings);
         Arc::new(settings)
     }
 

@@ -58,6 +58,7 @@ use load::{Loaded, ModuleId};
 pub use again::Memory;
 pub use load::{PROJECT_FILES, project_root};
 pub(crate) use providers::place_of;
+pub use references::DeclaredReference;
 pub(crate) use settings::{PERSONA_LINES, lay_over};
 
 /// Most agents that may be drawn in by one another.
@@ -99,6 +100,8 @@ pub struct Compiled {
     pub checked: Checked,
     /// The skills of directories that references name, by the directory relative to the root.
     pub skills: IndexMap<PathBuf, Arc<crate::reference::skill::Found>>,
+    /// Every reference that a file declares; only of [`Entry::Project`].
+    pub references: Vec<DeclaredReference>,
 }
 
 /// How much was checked, and what was not.
@@ -273,6 +276,7 @@ fn compile_pruned(world: &dyn World, entry: Entry, only: Option<&IndexSet<String
         agents: &references,
         agent_names: &agent_names,
         providers: &providers.configs,
+        catalog: &providers.catalog,
         read_errors: &loaded.read_errors,
     };
     let new: Vec<&Heads<'_>> = heads.values().collect();
@@ -334,7 +338,8 @@ fn compile_pruned(world: &dyn World, entry: Entry, only: Option<&IndexSet<String
         })
     });
     let read = read.into_iter().collect();
-    Compiled { program, diagnostics, sources: loaded.sources, read, checked, skills: loaded.skills }
+    let references = if entry == Entry::Project { references::declared(&loaded) } else { Vec::new() };
+    Compiled { program, diagnostics, sources: loaded.sources, read, checked, skills: loaded.skills, references }
 }
 
 /// Whether a finding only follows from a syntax error: something is missing on its line, or was cut off by it.

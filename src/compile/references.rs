@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use reqwest::Url;
 
-use crate::action::context::CallSettings;
+use crate::action::context::{CallSettings, ModelChoice};
 use crate::decl::module::Reference as Written;
 use crate::decl::{List, Name};
 use crate::diag::Diagnostic;
@@ -20,7 +20,7 @@ use crate::reference::openapi::document::Api;
 use crate::reference::page::Page;
 use crate::reference::remote::{Header, Remote};
 use crate::reference::skill::material::Skills;
-use crate::reference::{Material, Mode, Reference};
+use crate::reference::{AUTO_TOKENS_MAX, LONG_TOKENS, Material, Mode, Reference, tokens};
 use crate::source::Span;
 use crate::tool::OnCollision;
 use crate::tool::offer::Use;
@@ -29,9 +29,51 @@ use crate::world::normal;
 use super::agent::AgentCx;
 use super::check;
 use super::env;
-use super::load::slashed;
+use super::load::{Loaded, slashed};
 use super::providers::is_web_address;
 use super::settings::Layers;
+
+/// A reference that a file declares, whether or not a prompt names it.
+#[derive(Clone, Debug)]
+pub struct DeclaredReference {
+    /// Its name.
+    pub name: String,
+    /// The file, relative to the root.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// What is written.
+    pub decl: Written,
+}
+
+impl DeclaredReference {
+    /// The key of its source, such as `file`.
+    pub fn kind(&self) -> &'static str {
+        check::references::source(&self.decl).unwrap_or_default()
+    }
+
+    /// Where it is, for a person: a path, a URL without secrets; empty for a text.
+    pub fn place(&self) -> String {
+        let of = &self.decl;
+        let places = [&of.file, &of.web_page, &of.git, &of.directory, &of.openapi, &of.skills];
+        let Some(place) = places.into_iter().flatten().next() else { return String::new() };
+        match Url::parse(&place.value).ok().filter(|url| url.has_host()) {
+            Some(url) => crate::action::shown_url(&url),
+            None => place.value.clone(),
+        }
+    }
+}
+
+/// The references that the files which were read declare, in the order of reading.
+pub(super) fn declared(loaded: &Loaded<'_>) -> Vec<DeclaredReference> {
+    let each = loaded.modules.iter().flat_map(|module| {
+        module.decl.references.iter().map(|(name, decl)| {
+            let line = loaded.sources.get(name.span.file).line_column(name.span.start).0;
+            DeclaredReference { name: name.value.clone(), file: module.path.clone(), line, decl: decl.clone() }
+        })
+    });
+    each.collect()
+}
 
 /// The references of an agent while it is compiled.
 #[derive(Debug, Default)]
@@ -42,6 +84,8 @@ pub(crate) struct Referencing {
     pub(crate) texts: IndexMap<String, Arc<str>>,
     /// Places of names that were reported.
     pub(crate) reported: Vec<Span>,
+    /// Names of those that were reported to be long, and whether for a model.
+    long: Vec<(String, bool)>,
 }
 
 impl Referencing {
@@ -95,6 +139,41 @@ impl AgentCx<'_> {
                         .help("rename the reference or the tool; names of a reference's tools begin with its own"),
                 );
             }
+        }
+    }
+
+    /// Warns of what stands in prompts as a whole and is long for that, or for a model that gets it.
+    pub(crate) fn long_references(&mut self, settings: &CallSettings) {
+        let named = settings.references.iter().filter_map(|at| self.referencing.table.get_index(*at));
+        let whole = named.filter(|(_, one)| one.as_ref().is_some_and(|one| one.mode == Mode::Prompt));
+        for name in whole.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            let Some(decl) = self.heads.visible.references.get(name.as_str()).map(|visible| visible.decl) else {
+                continue;
+            };
+            let (source, bytes) = match (&decl.text, &decl.file) {
+                (Some(text), _) => (text.0.span, text.0.value.len()),
+                (None, Some(path)) => (path.span, self.referencing.texts.get(&name).map_or(0, |text| text.len())),
+                (None, None) => continue,
+            };
+            let size = tokens(bytes);
+            let reads = |choice: &ModelChoice| {
+                let most = self.catalog.get(&choice.model)?.context_tokens?;
+                (size as u64 > most).then(|| (choice.model.clone(), most))
+            };
+            let over = settings.models.iter().find_map(reads);
+            let key = (name, over.is_some());
+            if (over.is_none() && size <= LONG_TOKENS) || self.referencing.long.contains(&key) {
+                continue;
+            }
+            let why = match over {
+                Some((model, most)) => format!("more than the {most} that `{model}` reads at once"),
+                None => "all of them in each request".to_owned(),
+            };
+            let message = format!("the reference `{}` puts about {size} tokens into its prompts, {why}", key.0);
+            self.referencing.long.push(key);
+            self.report(Diagnostic::warning("long-reference", source, message).help(format!(
+                "leave out `mode: prompt`: tools look into what has more than {AUTO_TOKENS_MAX} tokens"
+            )));
         }
     }
 

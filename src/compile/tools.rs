@@ -225,6 +225,7 @@ impl<'a> AgentCx<'a> {
                 let mut settings = self.settings(defaults, scope);
                 if body.kind.value == "prompt" {
                     settings.references = self.references_of(defaults);
+                    self.long_references(&settings);
                 }
                 let settings = Arc::new(settings);
                 let output = Output::new(publish.map_or(OutputKind::None, OutputKind::One));
@@ -322,6 +323,7 @@ impl<'a> AgentCx<'a> {
             ..CallSettings::default()
         };
         self.reference_collisions(defaults, &settings);
+        self.long_references(&settings);
         let settings = Arc::new(settings);
         Some(Arc::new(Agentic { name: name.value.clone(), system, settings, output }))
     }

@@ -65,6 +65,7 @@ codes! {
     "import-cycle": "files that import one another in a circle",
     "impossible-comparison": "a comparison that never holds",
     "list-brackets": "`Person[]` where the language has `list<Person>`",
+    "long-reference": "a reference that makes prompts very long",
     "merge-key": "a YAML merge key (`<<`)",
     "misplaced-env": "an environment variable where none can be used",
     "misplaced-question-mark": "a `?` on the wrong side",

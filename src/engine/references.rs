@@ -27,7 +27,7 @@ pub enum Asking {
 pub struct ReferenceDocument {
     /// Its name.
     pub name: String,
-    /// The agents whose prompts name it.
+    /// The agents whose prompts name it; of one that none names nothing but what is written is known.
     pub agents: Vec<String>,
     /// The key that declares it, such as `file`.
     pub kind: String,

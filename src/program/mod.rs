@@ -7,10 +7,11 @@ pub mod diff;
 pub mod fact;
 pub mod graph;
 pub mod guardrail;
+mod reach;
 mod start;
 pub mod words;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,10 +26,9 @@ use crate::planning;
 use crate::prompt::{Data, ExprId, TemplateId, Templates};
 use crate::reference::Reference;
 use crate::tool::Tool;
-use crate::tool::group::{Group, Source};
+use crate::tool::group::Group;
 use crate::tool::mcp::ServerConfig;
-use crate::tool::offer::{Offer, Use};
-use crate::tool::unfold::NESTING_MAX;
+use crate::tool::offer::Offer;
 use crate::value::Output;
 use crate::value::Validators;
 use crate::value::{TypeId, Types};
@@ -260,44 +260,6 @@ impl Agent {
     /// Whether two agents mean the same: places, comments and white space do not count.
     pub fn same_as(&self, other: &Agent) -> bool {
         self.name == other.name && self.file == other.file && self.written == other.written
-    }
-
-    /// The agents that the tools of its prompts hand over to or run, those behind facades and of objects too.
-    pub fn handed_to(&self) -> BTreeSet<String> {
-        let mut found = BTreeSet::new();
-        self.offers.iter().flat_map(|offer| &offer.uses).for_each(|of| self.reach(of, 0, &mut found));
-        found
-    }
-
-    fn reach(&self, of: &Use, depth: usize, found: &mut BTreeSet<String>) {
-        if depth > 2 * NESTING_MAX {
-            return;
-        }
-        let tools: Vec<&Arc<Tool>> = match of {
-            Use::Tool(name) => self.tools.get(name).into_iter().collect(),
-            Use::Own(tool) => vec![tool],
-            Use::BuiltIn(tools) => tools.iter().collect(),
-            Use::Objects { type_id, .. } => {
-                let is_kin = |of: &TypeId| self.types.is_subtype(*of, *type_id) || self.types.is_subtype(*type_id, *of);
-                self.object_tools.iter().filter(|(of, _)| is_kin(of)).flat_map(|(_, tools)| tools).collect()
-            }
-            Use::Derived(of, _) => return self.reach(of, depth + 1, found),
-            Use::Group { group, .. } => {
-                for source in self.tool_groups.get(group).into_iter().flat_map(|group| &group.sources) {
-                    if let Source::Tools { tools, .. } = source {
-                        tools.iter().for_each(|of| self.reach(of, depth + 1, found));
-                    }
-                }
-                return;
-            }
-        };
-        for tool in tools {
-            found.extend(tool.needs().agents);
-            if let Some(unfold) = &tool.unfold {
-                let inner = unfold.tools.iter().chain(unfold.categories.values().flatten()).chain(&unfold.shared);
-                inner.for_each(|of| self.reach(of, depth + 1, found));
-            }
-        }
     }
 
     /// What its processes do when the program changes, where the author says so.

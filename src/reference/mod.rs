@@ -16,6 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use crate::action::context::{Context, Failure};
 pub use crate::decl::module::ReferenceMode as Mode;
@@ -27,6 +28,9 @@ use crate::value::ObjectDef;
 
 /// Tokens up to which `mode: auto` puts content into the prompt.
 pub const AUTO_TOKENS_MAX: usize = 2_000;
+
+/// Tokens above which content that stands in prompts as a whole is told to be long.
+pub const LONG_TOKENS: usize = 10 * AUTO_TOKENS_MAX;
 
 /// About how many tokens so many bytes are: a quarter.
 pub fn tokens(bytes: usize) -> usize {
@@ -43,7 +47,8 @@ pub enum Reach {
 }
 
 /// What a reference has for a prompt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Content {
     /// The text.
     Text(Arc<str>),
@@ -190,11 +195,22 @@ impl Reference {
     /// # Errors
     /// When its content cannot be had or a template fails; the message names the reference.
     pub async fn ready(&self, cx: &dyn Context, reach: Reach, render: Render<'_>) -> Result<Ready, Failure> {
+        self.with(self.content(cx, reach).await?, render)
+    }
+
+    /// The content that it puts into a prompt.
+    ///
+    /// # Errors
+    /// When it cannot be had; the message names the reference.
+    pub async fn content(&self, cx: &dyn Context, reach: Reach) -> Result<Content, Failure> {
         let content = match self.mode {
             Mode::Tools => Content::Nothing,
             mode => self.material.content(cx, mode, reach).await.map_err(|failure| self.named(failure))?,
         };
-        self.with(content, render)
+        Ok(match content {
+            Content::Text(text) if self.mode == Mode::Auto && tokens(text.len()) > AUTO_TOKENS_MAX => Content::Nothing,
+            content => content,
+        })
     }
 
     /// What it is in a prompt with this content.
@@ -229,6 +245,18 @@ impl Reference {
             false => text.trim_end().to_owned(),
         }));
         Ok(Ready { note: lines.join("\n"), uses, is_foreign })
+    }
+
+    /// What using it may touch, each once: `files:read`, `internet`, `exec`.
+    pub fn permissions(&self) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        for permission in Arc::clone(&self.material).tools(&self.name).iter().flat_map(|tool| tool.needs().permissions)
+        {
+            if !found.contains(&permission) {
+                found.push(permission);
+            }
+        }
+        found
     }
 
     /// Whether its content is had from outside of the project when an interaction begins.

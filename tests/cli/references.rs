@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::project::Project;
 
@@ -346,6 +346,32 @@ fn references_are_listed_and_those_of_later_versions_say_so() {
     );
     let listed = wanted.run(&["references"]).exits(0);
     assert!(listed.stdout.contains("guide  text; auto: prompt; about 4 tokens; used by a"), "{listed}");
-    let none = project("  guide: {text: Write plainly.}\n", "[]").run(&["references"]).exits(0);
-    assert!(none.stdout.contains("no action names a reference"), "{none}");
+    assert!(
+        listed.stdout.contains("docs   rag; used by a; workflows/a.yaml:8; `rag` comes in a later version"),
+        "{listed}"
+    );
+    let none = Project::new().file("agent-run.yaml", "{}\n").run(&["references"]).exits(0);
+    assert!(none.stdout.contains("the project has no reference"), "{none}");
+}
+
+#[test]
+fn references_that_no_prompt_names_are_listed_as_such_whoever_declares_them() {
+    let project =
+        project("  guide: {text: Write plainly.}\n  old: {web_page: 'http://me:key@127.0.0.1:9/a?b=c'}\n", "guide")
+            .file("references/more.yaml", "references:\n  data: {directory: docs, mode: tools}\n")
+            .file("docs/a.md", "A");
+    let listed = project.run(&["references"]).exits(0);
+    for line in [
+        "guide  text; auto: prompt; about 4 tokens; used by a",
+        "old    web_page http://127.0.0.1:9/a; used by no one; workflows/a.yaml:8",
+        "data   directory docs; used by no one; references/more.yaml:2",
+    ] {
+        assert!(listed.stdout.contains(line), "{line}: {listed}");
+    }
+    let document = project.run(&["references", "--ping", "--json"]).exits(0).json();
+    let of = |name: &str| document.as_array().and_then(|all| all.iter().find(|one| one["name"] == name)).cloned();
+    let data = of("data").unwrap_or_default();
+    assert_eq!((&data["agents"], &data["mode"], &data["answers"]), (&json!([]), &json!("tools"), &Value::Null));
+    let own = project.run(&["references", "a"]).exits(0);
+    assert!(own.stdout.contains("guide") && !own.stdout.contains("data"), "{own}");
 }

@@ -125,3 +125,46 @@ fn commands_that_take_an_agent_name_the_likely_one() {
         assert_eq!(document["diagnostics"][0]["code"], "unknown-agent", "{verb}");
     }
 }
+
+#[test]
+fn a_plan_tells_what_tools_and_references_of_prompts_may_touch() {
+    let workflow = CLERK
+        .replace("  rules:", "  know: {skills: skills}\n  code: {git: 'https://example.com/code.git'}\n  rules:")
+        .replace("references: [style, rules]", "references: [style, rules, know, code]")
+        .replace("  rate:", "  list: {description: Lists, parameters: {}, exec: [ls, -l]}\n  rate:")
+        .replace("tools: [rate, dig]", "tools: [rate, dig, builtin:fetch]")
+        .replace("agentic: {tools: [rate]}", "agentic: {tools: [rate, list]}");
+    let skill = "---\nname: count\ndescription: Counts.\n---\nCount.\n";
+    let project = clerk(&workflow)
+        .file("skills/count/SKILL.md", skill)
+        .file("skills/count/scripts/count.sh", "#!/bin/sh\necho 1\n");
+    let planned = project.run(&["plan", "workflows/clerk.yaml", "-v"]).exits(0);
+    for line in [
+        "  tool list: exec ls\n",
+        "  tool fetch_page: internet\n",
+        "  reference know: files:read skills\n",
+        "  reference know: exec skills\n",
+        "  reference code: internet https://example.com/code.git\n",
+    ] {
+        assert!(planned.stdout.contains(line), "{line}: {planned}");
+    }
+    assert!(!planned.stdout.contains("reference style"), "{planned}");
+}
+
+#[test]
+fn whole_texts_that_are_long_are_warned_of_and_told_by_the_run_where_check_cannot_know() {
+    let text = "A line of a manual.\n".repeat(5_000);
+    let workflow = CLERK.replace(
+        "rules: {text: Bikes are not taken back., mode: tools}",
+        "rules: {directory: docs, mode: prompt}\n  manual: {file: manual.md, mode: prompt}",
+    );
+    let workflow = workflow.replace("references: [style, rules]", "references: [style, rules, manual]");
+    let script = SCRIPT.replace("{call: [{tool: rules_read}]}, ", "");
+    let project = clerk(&workflow).file("manual.md", &text).file("docs/a.md", &text).file("script.yaml", script);
+    let checked = project.run(&["check"]).exits(0);
+    let says = "warning[long-reference]: the reference `manual` puts about 25000 tokens into its prompts, all of them in each request";
+    assert_eq!(checked.stderr.matches("long-reference").count(), 1, "{checked}");
+    assert!(checked.stderr.contains(says) && checked.stderr.contains("workflows/clerk.yaml:8:18"), "{checked}");
+    let ran = project.run(&["run", "workflows/clerk.yaml", "--no-store", "hello"]).exits(0);
+    assert_eq!(ran.stderr.matches("`rules` puts about 25").count(), 1, "{ran}");
+}

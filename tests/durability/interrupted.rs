@@ -318,3 +318,41 @@ fn an_agent_that_was_put_together_for_a_goal_is_put_together_again() {
     assert!(changed.stderr.contains("poem"), "{changed}");
     assert_eq!(place.shown()["status"], "waiting");
 }
+
+/// A page that is another one each time it is asked for, and an action whose model calls a tool before it replies.
+const READING: &str = "agent: reading
+types: {Answer: {text: string}}
+inputs: UserInput
+references: {site: {web_page: 'URL/page'}}
+tools: {note: {description: Notes, parameters: {}, set: noted}}
+actions:
+  answer: {inputs: UserInput, output: Answer, references: site, tools: note, prompt: '{{ user_input.content }}'}
+goals: {answered: {output: Answer}}
+";
+
+#[test]
+fn a_page_that_has_changed_is_for_a_resumed_process_what_it_was() {
+    let place = Place::new(&[("workflows/reading.yaml", READING)], |received, number| {
+        let call = json!([{"id": "c1", "type": "function", "function": {"name": "note", "arguments": "{}"}}]);
+        let calls = json!({"id": "1", "object": "chat.completion", "model": "m", "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": null, "tool_calls": call}, "finish_reason": "tool_calls"}]});
+        match (received.path.as_str(), number) {
+            ("/page", number) => Answer::bytes(200, "text/plain", format!("Edition {number} of the page")),
+            (_, 1) => Answer::json(200, &calls),
+            (_, 2) => reply(received, "").stall_after(0),
+            _ => reply(received, r#"{"text": "read"}"#),
+        }
+    });
+    // Killed while the second reply is waited for: the first one, and the page, have come.
+    let child = place.start_until(&["run", "workflows/reading.yaml", "go"], "/chat/completions", 2);
+    place.kill(child);
+    place.run(&["resume", "@last"]).exits(0);
+    assert_eq!((place.came("/page"), place.came("/chat/completions")), (1, 3));
+    let sent: Vec<String> = place.server.received().iter().map(|received| received.text.clone()).collect();
+    let prompts: Vec<&String> = sent.iter().filter(|text| text.contains("Reference `site`")).collect();
+    assert_eq!(prompts.len(), 3);
+    assert!(prompts.iter().all(|text| text.contains("Edition 1 of the page")), "{prompts:#?}");
+    // A new process asks again.
+    place.run(&["run", "workflows/reading.yaml", "go"]).exits(0);
+    assert_eq!(place.came("/page"), 2);
+}

@@ -76,6 +76,7 @@ impl AgentCx<'_> {
         if let Some(llm) = &record.llm {
             settings.models = self.models(llm, 0);
         }
+        self.long_references(&settings);
         if let Some(confidence) = record.confidence.filter(|confidence| *confidence > 1.0) {
             let message = format!("`confidence` is from 0 to 1, found {confidence}");
             self.report(Diagnostic::error("out-of-range", record.place.0, message));

@@ -521,7 +521,13 @@ impl Body for Using {
             Act::Activate | Act::List | Act::Read => "files:read",
             Act::Run => "exec",
         };
-        Needs { permissions: vec![permission.to_owned()], ..Needs::default() }
+        let mut permissions = vec![permission.to_owned()];
+        if let From::Repository(repository, _) = &self.of.from
+            && repository.permission() != permission
+        {
+            permissions.push(repository.permission().to_owned());
+        }
+        Needs { permissions, ..Needs::default() }
     }
 
     async fn perform(&self, cx: &dyn Context) -> Result<Value, Failure> {

@@ -8,6 +8,10 @@ pub(crate) mod usage;
 
 use std::path::Path;
 
+/// That of the command.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The root of this repository, which is a project of its own.
 pub(crate) fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -123,7 +123,7 @@ pub(super) fn document(store: &Arc<dyn Store>, row: &Row) -> Result<(Document, V
     };
     let events: Vec<Event> =
         lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<_, _>>().map_err(unreadable)?;
-    let spent: Spent = serde_json::from_value(row.used.clone()).unwrap_or_default();
+    let spent: Spent = serde_json::from_str(&row.used).unwrap_or_default();
     Ok((Document::told(&row.process, &row.agent, status(row), &spent, &events), events))
 }
 

@@ -22,7 +22,9 @@ use super::{Engine, LimitOptions, RunOptions, StartError};
 /// How many ended processes are kept where the project does not say.
 const KEEP: u64 = 1_000;
 
-/// At the first start of a program, and at every such one after it, those that are too old are forgotten.
+/// At the first start of a program, and at every such one after it, those that are too old are forgotten; at every one
+/// of so many as are kept, where that is more. Lines of processes that ran side by side share pages: when few are taken
+/// out of many, each page is written again and again.
 const PRUNE_EVERY: u64 = 64;
 
 /// Why a process was not resumed. It is as it was in the store.
@@ -156,7 +158,7 @@ impl Keeper {
             cost_usd: head.spent.total.cost_usd,
             started_at: head.started_at,
             updated_at: head.updated_at,
-            used: serde_json::to_value(head.spent).unwrap_or_default(),
+            used: serde_json::to_string(&head.spent).unwrap_or_default(),
             lines: head.lines,
         }
     }
@@ -164,17 +166,7 @@ impl Keeper {
 
 impl Journal for Keeper {
     fn append(&self, batch: Batch) -> BoxFuture<'static, Result<(), String>> {
-        let lines: Result<Vec<store::Line>, serde_json::Error> = batch
-            .lines
-            .iter()
-            .map(|line| {
-                Ok(match line {
-                    Line::Event(event) => store::Line { kind: "event", body: serde_json::to_string(event)? },
-                    Line::Record(record) => store::Line { kind: "record", body: serde_json::to_string(record)? },
-                })
-            })
-            .collect();
-        let lines = match lines {
+        let lines = match lines(&batch.lines) {
             Ok(lines) => lines,
             Err(error) => return futures::future::ready(Err(error.to_string())).boxed(),
         };
@@ -206,6 +198,21 @@ impl Journal for Keeper {
     fn left<'a>(&'a self, process: &'a str) -> BoxFuture<'a, Result<Option<Left>, String>> {
         async move { left(&*self.store, process).await.map_err(|error| error.to_string()) }.boxed()
     }
+}
+
+/// Lines as they are kept.
+fn lines(lines: &[Line]) -> Result<Vec<store::Line>, serde_json::Error> {
+    // One that has grown for all of them costs less than one that grows for each.
+    let mut text = Vec::with_capacity(1_024);
+    let one = |line: &Line| {
+        text.clear();
+        let kind = match line {
+            Line::Event(event) => serde_json::to_writer(&mut text, event).map(|()| "event")?,
+            Line::Record(record) => serde_json::to_writer(&mut text, record).map(|()| "record")?,
+        };
+        Ok(store::Line { kind, body: String::from_utf8_lossy(&text).into_owned() })
+    };
+    lines.iter().map(one).collect()
 }
 
 /// Where a process was left.
@@ -334,7 +341,7 @@ pub async fn stored_entry(store: &dyn Store, row: &Row) -> Result<Entry, StoreEr
 }
 
 fn spent(row: &Row) -> Spent {
-    serde_json::from_value(row.used.clone()).unwrap_or_default()
+    serde_json::from_str(&row.used).unwrap_or_default()
 }
 
 impl Engine {
@@ -424,14 +431,14 @@ impl Engine {
         self.inner().is_new(&core.id);
         let kill = core.kill.clone();
         store.on_asked_to_end(&core.id, Box::new(move || kill.kill()));
+        let written = agent.written.modules.iter().filter_map(|module| module.store.as_ref());
+        let keep = written.filter_map(|store| store.keep).map(|keep| u64::from(keep.get())).next().unwrap_or(KEEP);
         // Looking for what is too old costs more than a start does.
-        if !self.current.starts().is_multiple_of(PRUNE_EVERY) {
+        if !self.current.starts().is_multiple_of(keep.max(PRUNE_EVERY)) {
             return;
         }
-        let written = agent.written.modules.iter().filter_map(|module| module.store.as_ref());
-        let keep = written.filter_map(|store| store.keep).map(|keep| u64::from(keep.get())).next();
         // It is done some time; nothing hangs on it. There is room for the new one, then.
-        drop(store.prune(keep.unwrap_or(KEEP).saturating_sub(1)));
+        drop(store.prune(keep.saturating_sub(1)));
     }
 
     pub(super) fn ledger(limits: crate::program::Limits, spent: Option<Spent>) -> Ledger {

@@ -25,7 +25,7 @@ pub use sqlite::SqliteStore;
 pub struct Line {
     /// `event` or `record`.
     pub kind: &'static str,
-    /// JSON.
+    /// JSON without line breaks.
     pub body: String,
 }
 
@@ -50,8 +50,8 @@ pub struct Row {
     pub started_at: String,
     /// When something happened last, RFC 3339.
     pub updated_at: String,
-    /// What it has used, for whoever rebuilds it.
-    pub used: Value,
+    /// What it has used, for whoever rebuilds it, as JSON.
+    pub used: String,
     /// Lines in its journal.
     pub lines: u64,
 }

@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension, Row as SqlRow, Transaction, Transa
 use serde_json::Value;
 
 use super::writer::{self, Writer};
-use super::{Batch, Kept, ReplyLimits, Row, Store, StoreError, schema};
+use super::{Batch, Kept, Line, ReplyLimits, Row, Store, StoreError, schema};
 
 /// How long a program waits for another that writes.
 const BUSY: Duration = Duration::from_secs(10);
@@ -181,17 +181,8 @@ fn append_one(transaction: &Transaction<'_>, batch: &Batch, owner: &str) -> rusq
         "UPDATE processes SET status = ?2, goal = ?3, cost_usd = ?4, updated_at = ?5, used = ?6, lines = lines + ?7
          WHERE process = ?1 AND owner = ?8 AND lines = ?9 RETURNING n",
     )?;
-    let values = params![
-        row.process,
-        row.status,
-        row.goal,
-        row.cost_usd,
-        row.updated_at,
-        row.used.to_string(),
-        count,
-        owner,
-        before
-    ];
+    let values =
+        params![row.process, row.status, row.goal, row.cost_usd, row.updated_at, row.used, count, owner, before];
     let n: Option<i64> = update.query_row(values, |row| row.get(0)).optional()?;
     let n = match n {
         Some(n) => n,
@@ -211,7 +202,7 @@ fn append_one(transaction: &Transaction<'_>, batch: &Batch, owner: &str) -> rusq
                 row.cost_usd,
                 row.started_at,
                 row.updated_at,
-                row.used.to_string(),
+                row.used,
                 count,
                 owner
             ];
@@ -221,10 +212,9 @@ fn append_one(transaction: &Transaction<'_>, batch: &Batch, owner: &str) -> rusq
         }
         None => return Ok(Err(refused(transaction, row, owner)?)),
     };
-    let mut insert = transaction.prepare_cached("INSERT INTO journal (n, line, kind, body) VALUES (?1, ?2, ?3, ?4)")?;
-    for (at, line) in batch.lines.iter().enumerate() {
-        insert.execute(params![n, before + i64::try_from(at).unwrap_or(i64::MAX), line.kind, line.body])?;
-    }
+    let (records, events) = (joined(&batch.lines, "record"), joined(&batch.lines, "event"));
+    let mut insert = transaction.prepare_cached("INSERT INTO journal (n, records, events) VALUES (?1, ?2, ?3)")?;
+    insert.execute(params![n, records, events])?;
     if row.has_ended() {
         // What an action started and left behind ends with it.
         let mut end = transaction.prepare_cached(
@@ -248,6 +238,17 @@ fn append_one(transaction: &Transaction<'_>, batch: &Batch, owner: &str) -> rusq
     Ok(Ok(()))
 }
 
+/// The lines of a kind, each with its end. JSON in one line has no such character.
+fn joined(lines: &[Line], kind: &str) -> String {
+    let of_kind = || lines.iter().filter(|line| line.kind == kind);
+    let mut text = String::with_capacity(of_kind().map(|line| line.body.len() + 1).sum());
+    for line in of_kind() {
+        text.push_str(&line.body);
+        text.push('\n');
+    }
+    text
+}
+
 /// Why a batch was not taken.
 fn refused(transaction: &Transaction<'_>, row: &Row, owner: &str) -> rusqlite::Result<StoreError> {
     let mut select = transaction.prepare_cached("SELECT owner FROM processes WHERE process = ?1")?;
@@ -265,7 +266,6 @@ const COLUMNS: &str =
     "process, parent, agent, target, status, goal, cost_usd, started_at, updated_at, used, lines FROM processes";
 
 fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
-    let used: String = row.get(9)?;
     Ok(Row {
         process: row.get(0)?,
         parent: row.get(1)?,
@@ -276,7 +276,7 @@ fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
         cost_usd: row.get(6)?,
         started_at: row.get(7)?,
         updated_at: row.get(8)?,
-        used: serde_json::from_str(&used).unwrap_or(Value::Null),
+        used: row.get(9)?,
         lines: u64::try_from(row.get::<_, i64>(10)?).unwrap_or_default(),
     })
 }
@@ -289,11 +289,15 @@ impl Store for SqliteStore {
     fn lines<'a>(&'a self, process: &'a str, kind: &'static str) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
         let process = process.to_owned();
         self.ask(move |connection| {
-            let mut select = connection.prepare_cached(
-                "SELECT body FROM journal WHERE n = (SELECT n FROM processes WHERE process = ?1) AND kind = ?2
-                 ORDER BY line",
-            )?;
-            let lines = select.query_map(params![process, kind], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            let column = if kind == "record" { "records" } else { "events" };
+            let mut select = connection.prepare_cached(&format!(
+                "SELECT {column} FROM journal WHERE n = (SELECT n FROM processes WHERE process = ?1) ORDER BY at"
+            ))?;
+            let mut lines = Vec::new();
+            let mut batches = select.query(params![process])?;
+            while let Some(batch) = batches.next()? {
+                lines.extend(batch.get_ref(0)?.as_str()?.split_terminator('\n').map(str::to_owned));
+            }
             Ok(Ok(lines))
         })
     }
@@ -446,22 +450,21 @@ impl Store for SqliteStore {
         let keep = i64::try_from(keep).unwrap_or(i64::MAX);
         self.ask(move |connection| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let oldest: Vec<i64> = {
-                let mut select = transaction.prepare_cached(
-                    "SELECT n FROM processes WHERE parent IS NULL
-                         AND status IN ('completed', 'failed', 'terminated', 'killed', 'stuck')
-                     ORDER BY n DESC LIMIT -1 OFFSET ?1",
-                )?;
-                select.query_map(params![keep], |row| row.get(0))?.collect::<Result<_, _>>()?
-            };
-            for n in oldest {
-                const TREE: &str = "WITH RECURSIVE tree(n, process) AS (
-                     SELECT n, process FROM processes WHERE n = ?1 UNION
-                     SELECT processes.n, processes.process FROM processes JOIN tree ON processes.parent = tree.process)";
-                for table in ["journal", "processes"] {
-                    let delete = format!("{TREE} DELETE FROM {table} WHERE n IN (SELECT n FROM tree)");
-                    transaction.prepare_cached(&delete)?.execute(params![n])?;
-                }
+            // All of them at once: their lines lie side by side.
+            for table in ["journal", "processes"] {
+                let delete = format!(
+                    "WITH RECURSIVE
+                         oldest AS (
+                             SELECT n, process FROM processes WHERE parent IS NULL
+                                 AND status IN ('completed', 'failed', 'terminated', 'killed', 'stuck')
+                             ORDER BY n DESC LIMIT -1 OFFSET ?1),
+                         tree(n, process) AS (
+                             SELECT n, process FROM oldest UNION
+                             SELECT processes.n, processes.process
+                             FROM processes JOIN tree ON processes.parent = tree.process)
+                     DELETE FROM {table} WHERE n IN (SELECT n FROM tree)"
+                );
+                transaction.prepare_cached(&delete)?.execute(params![keep])?;
             }
             transaction.commit()?;
             Ok(Ok(()))

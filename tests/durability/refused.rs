@@ -70,8 +70,8 @@ fn a_journal_that_breaks_off_is_told_with_its_place_and_the_others_go_on() {
     let project = kept();
     project.run(&[&RUN[..], &["--now", "2025-01-01T00:00:00Z"]].concat()).exits(3);
     let connection = rusqlite::Connection::open(store(&project)).expect("the store opens");
-    let cut = "UPDATE journal SET body = substr(body, 1, length(body) - 9) WHERE n = 1 AND line =
-               (SELECT min(line) + 0 FROM journal WHERE n = 1 AND kind = 'record' AND body LIKE '%\"started\"%')";
+    let cut = "UPDATE journal SET records = substr(records, 1, length(records) - 9) WHERE at =
+               (SELECT min(at) FROM journal WHERE n = 1 AND records LIKE '%\"started\"%')";
     assert_eq!(connection.execute(cut, []).expect("it is cut"), 1);
     drop(connection);
     let form = ["--form", r#"{"confirm": true}"#];

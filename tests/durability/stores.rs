@@ -24,7 +24,7 @@ fn batch(process: &str, before: u64, status: &str) -> Batch {
         status: status.into(),
         started_at: "2025-01-01T00:00:00Z".into(),
         updated_at: "2025-01-01T00:00:01Z".into(),
-        used: json!({"total": {"actions": before}}),
+        used: json!({"total": {"actions": before}}).to_string(),
         cost_usd: 0.25,
         lines: before,
         ..Row::default()

@@ -298,7 +298,7 @@ fn append_one(
     owner: i64,
 ) -> Result<Result<(), StoreError>, postgres::Error> {
     let row = &batch.row;
-    let (before, many, used) = (count(row.lines), count(batch.lines.len() as u64), row.used.to_string());
+    let (before, many) = (count(row.lines), count(batch.lines.len() as u64));
     let (kinds, bodies): (Vec<&str>, Vec<&str>) =
         batch.lines.iter().map(|line| (line.kind, line.body.as_str())).unzip();
     let update = format!(
@@ -317,7 +317,7 @@ fn append_one(
             &row.goal,
             &row.cost_usd,
             &row.updated_at,
-            &used,
+            &row.used,
             &many,
             &row.process,
             &owner,
@@ -349,7 +349,7 @@ fn append_one(
                 &row.cost_usd,
                 &row.started_at,
                 &row.updated_at,
-                &used,
+                &row.used,
                 &many,
                 &owner,
             ],
@@ -398,7 +398,6 @@ fn is_alive(transaction: &mut Transaction<'_>, owner: i64) -> Result<bool, postg
 }
 
 fn row(row: &PgRow) -> Row {
-    let used: String = row.get(9);
     Row {
         process: row.get(0),
         parent: row.get(1),
@@ -409,7 +408,7 @@ fn row(row: &PgRow) -> Row {
         cost_usd: row.get(6),
         started_at: row.get(7),
         updated_at: row.get(8),
-        used: serde_json::from_str(&used).unwrap_or(Value::Null),
+        used: row.get(9),
         lines: u64::try_from(row.get::<_, i64>(10)).unwrap_or_default(),
     }
 }

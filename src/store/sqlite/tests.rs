@@ -2,8 +2,6 @@
 
 use std::sync::mpsc::channel;
 
-use serde_json::json;
-
 use super::super::Line;
 use super::*;
 
@@ -15,7 +13,7 @@ fn batch(process: &str, before: u64, status: &str) -> Batch {
         status: status.into(),
         started_at: "2025-01-01T00:00:00Z".into(),
         updated_at: "2025-01-01T00:00:00Z".into(),
-        used: json!({}),
+        used: "{}".into(),
         lines: before,
         ..Row::default()
     };

@@ -170,8 +170,16 @@ fn subject(file: String, is_chat: bool, defaults: &Value, case: &Value) -> Subje
     }
 }
 
-/// The project: what the repository ships, with models and servers at `url`, and processes in `store`.
-fn project(url: &str, store: &Path) -> Project {
+/// Where all processes are kept.
+struct Keeps {
+    /// As this program reads it.
+    store: Arc<dyn Store>,
+    /// As the project file says it.
+    written: Value,
+}
+
+/// The project: what the repository ships, with models and servers at `url`, and processes in the store of `keeps`.
+fn project(url: &str, keeps: &Keeps) -> Project {
     let project = Project::of_the_repository();
     project.write("workflows/everything.yaml", EVERYTHING.replace("MOCK_URL", url));
     project.write("workflows/inner.yaml", INNER);
@@ -180,7 +188,7 @@ fn project(url: &str, store: &Path) -> Project {
         "providers": {"demo": {"kind": "openai", "base_url": format!("{url}/v1"), "api_key": KEY}},
         "mcp_servers": {"handbook": {"url": format!("{url}/mcp")}},
         "models": {"default": "demo/script"},
-        "store": {"sqlite": store},
+        "store": keeps.written,
     });
     project.write("agent-run.yaml", settings.to_string());
     project
@@ -645,7 +653,7 @@ fn counted(received: &[Received]) -> BTreeMap<String, usize> {
 #[test]
 fn while_every_example_runs_all_complete_and_nothing_is_repeated_lost_or_doubled() {
     let mut subjects = subjects();
-    let wanted: Option<usize> = std::env::var("AGENT_RUN_CRASHES").ok().and_then(|text| text.parse().ok());
+    let wanted = wanted();
     if wanted.is_none() {
         let (share, mut at) = (std::process::id() as usize % ONE_IN, 0);
         subjects.retain(|_| {
@@ -653,14 +661,42 @@ fn while_every_example_runs_all_complete_and_nothing_is_repeated_lost_or_doubled
             at == 1 || at % ONE_IN == share
         });
     }
-    let kills = wanted.unwrap_or(subjects.len());
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let dir = tempfile::tempdir().expect("a directory");
     let path: PathBuf = dir.path().join("state.db");
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&path).expect("a store"));
+    kill_all(&subjects, wanted, Keeps { store, written: json!({ "sqlite": path }) });
+    let connection = rusqlite::Connection::open(&path).expect("the store");
+    let sound: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("an answer");
+    assert_eq!(sound, "ok");
+}
+
+/// The same with processes on a server: the lease of a program that was killed is free once its connection is gone.
+#[cfg(all(unix, feature = "postgres"))]
+#[test]
+fn the_same_where_a_server_keeps_the_processes() {
+    let Some(server) = crate::support::postgres::PostgresServer::start() else { return };
+    let mut subjects = subjects();
+    let wanted = wanted();
+    if wanted.is_none() {
+        subjects.truncate(3);
+    }
+    let url = server.database("killed");
+    let store: Arc<dyn Store> = Arc::new(agent_run::store::PostgresStore::open(&url).expect("a store"));
+    kill_all(&subjects, wanted, Keeps { store, written: json!({ "postgres": url }) });
+}
+
+/// How many kills were asked for.
+fn wanted() -> Option<usize> {
+    std::env::var("AGENT_RUN_CRASHES").ok().and_then(|text| text.parse().ok())
+}
+
+/// Kills the program so often while the examples run, or once for each of them, and checks all that was asked.
+fn kill_all(subjects: &[Subject], wanted: Option<usize>, keeps: Keeps) {
+    let kills = wanted.unwrap_or(subjects.len());
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     // One run without a kill says how long a start takes on this machine now.
-    let (_, lasts) = killed(&subjects[0], 0, 0, &path, &store, &runtime, None);
+    let (_, lasts) = killed(&subjects[0], 0, 0, &keeps, &runtime, None);
     let next = Mutex::new(subjects.iter().enumerate());
     let total = Mutex::new(Figures::default());
     std::thread::scope(|scope| {
@@ -670,7 +706,7 @@ fn while_every_example_runs_all_complete_and_nothing_is_repeated_lost_or_doubled
                     let one = next.lock().unwrap_or_else(PoisonError::into_inner).next();
                     let Some((at, subject)) = one else { return };
                     let share = (kills + subjects.len() - 1 - at) / subjects.len();
-                    let (figures, _) = killed(subject, at, share, &path, &store, &runtime, Some(lasts));
+                    let (figures, _) = killed(subject, at, share, &keeps, &runtime, Some(lasts));
                     let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
                     total.processes += figures.processes;
                     total.kills += figures.kills;
@@ -687,10 +723,6 @@ fn while_every_example_runs_all_complete_and_nothing_is_repeated_lost_or_doubled
         report(subjects.len(), &total);
     }
     assert!(total.kills >= kills, "{total:?}");
-    drop(store);
-    let connection = rusqlite::Connection::open(&path).expect("the store");
-    let sound: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("an answer");
-    assert_eq!(sound, "ok");
 }
 
 #[allow(clippy::print_stdout, reason = "whoever asks for a number of kills wants the figures")]
@@ -706,20 +738,19 @@ fn killed(
     subject: &Subject,
     at: usize,
     kills: usize,
-    path: &Path,
-    store: &Arc<dyn Store>,
+    keeps: &Keeps,
     runtime: &tokio::runtime::Runtime,
     lasts: Option<Duration>,
 ) -> (Figures, Duration) {
     let book = Book::default();
     let answers = book.clone();
     let server = runtime.block_on(MockLlm::start(move |received| answer(&answers, "the mock server", received)));
-    let project = project(&server.url(), path);
+    let project = project(&server.url(), keeps);
     let whole = runtime.block_on(whole(subject, project.path(), &server, &book));
     let handle = runtime.handle().clone();
     let first = Cell::new(lasts.unwrap_or(PATIENCE));
     let idle = server.open();
-    let store = store.clone();
+    let store = keeps.store.clone();
     let bench = Bench { subject, whole, server, project, store, runtime: handle, lasts: first, idle };
     let (mut dice, mut figures) = (Dice(0x5eed ^ ((kills as u64) << 8) ^ at as u64), Figures::default());
     if lasts.is_none() {

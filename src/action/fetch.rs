@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Method, Url};
 use serde_json::Value;
 
@@ -50,6 +50,8 @@ pub(crate) enum Content {
     Json(Value),
     Form(Vec<(String, String)>),
     Text(String),
+    /// Bytes with their content type.
+    Bytes(String, Vec<u8>),
 }
 
 /// An answer, of any status.
@@ -146,6 +148,7 @@ async fn exchange(client: &Client, fetch: &Fetch) -> Result<reqwest::Response, F
         Content::Json(value) => request.json(value),
         Content::Form(pairs) => request.form(pairs),
         Content::Text(text) => request.body(text.clone()),
+        Content::Bytes(kind, bytes) => request.header(CONTENT_TYPE, kind).body(bytes.clone()),
     };
     request.headers(headers).send().await.map_err(|why| failed(&why, &fetch.url))
 }

@@ -1,6 +1,6 @@
 //! References, compiled: those that some prompt names, each once for an agent (language.md 10).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -16,7 +16,8 @@ use crate::reference::directory::{Directory, Filter};
 use crate::reference::document::Document;
 use crate::reference::git::{Repository, bad_url};
 use crate::reference::openapi::OpenApi;
-use crate::reference::openapi::document::Api;
+use crate::reference::openapi::bundle::Bundle;
+use crate::reference::openapi::document::{Api, tree};
 use crate::reference::page::Page;
 use crate::reference::remote::{Header, Remote};
 use crate::reference::skill::material::Skills;
@@ -259,7 +260,7 @@ impl AgentCx<'_> {
             return Some(OpenApi::remote(Remote::new(url, Arc::clone(&headers), true), base, headers));
         }
         let (path, text) = self.reference_file(name, document)?;
-        match Api::read(&path, &text) {
+        match self.api(name, &path, &text) {
             Ok(api) => Some(OpenApi::file(&path, api, base, headers)),
             Err(why) => {
                 self.report(
@@ -269,6 +270,28 @@ impl AgentCx<'_> {
                 None
             }
         }
+    }
+
+    /// The operations of a document, with the files of the project that it refers to.
+    fn api(&mut self, name: &Name, path: &str, text: &str) -> Result<Api, String> {
+        let mut bundle = Bundle::new(path, tree(path, text)?);
+        let mut all = text.to_owned();
+        loop {
+            let missing = bundle.missing(&beside)?;
+            if missing.is_empty() {
+                break;
+            }
+            for file in missing {
+                let inside = PathBuf::from(&file);
+                self.read.push(inside.clone());
+                let read = self.loaded.world.read(&inside);
+                let text = read.map_err(|why| format!("`{path}` leads to `{file}`, which cannot be read: {why}"))?;
+                bundle.add(&file, tree(&file, &text)?);
+                all.push_str(&text);
+            }
+        }
+        self.referencing.texts.insert(name.value.clone(), Arc::from(all));
+        Api::of(path, bundle.whole(&beside)?)
     }
 
     fn reference_headers(&mut self, written: &Written) -> Option<Arc<[Header]>> {
@@ -324,6 +347,21 @@ impl AgentCx<'_> {
                 None
             }
         }
+    }
+}
+
+/// The file that a document of the project means by a relative path.
+fn beside(of: &str, written: &str) -> Result<String, String> {
+    if written.contains("://") {
+        return Err(
+            "a file leads to files of the project alone; keep a copy of the other document beside it".to_owned()
+        );
+    }
+    let dir = Path::new(of).parent().unwrap_or(Path::new(""));
+    let inside = normal(&dir.join(written)).ok_or("it leads out of the project")?;
+    match inside.iter().map(|part| part.to_string_lossy()).find(|part| part.starts_with('.')) {
+        Some(hidden) => Err(format!("`{hidden}` is hidden: it begins with a dot")),
+        None => Ok(slashed(inside)),
     }
 }
 

@@ -10,6 +10,7 @@ mod models;
 mod plan;
 mod record;
 mod references;
+mod references_api;
 mod references_use;
 mod replay;
 mod run;

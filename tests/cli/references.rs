@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use crate::support::project::Project;
 
 /// A server on loopback: pages with an ETag, one that never ends, an echo of everything else.
-struct Site {
-    base: String,
+pub(super) struct Site {
+    pub(super) base: String,
     heard: Arc<Mutex<Vec<String>>>,
 }
 
 impl Site {
-    fn start() -> Site {
+    pub(super) fn start() -> Site {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let base = format!("http://{}", listener.local_addr().expect("it is bound"));
         let heard: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -30,7 +30,7 @@ impl Site {
         Site { base, heard }
     }
 
-    fn heard(&self) -> Vec<String> {
+    pub(super) fn heard(&self) -> Vec<String> {
         self.heard.lock().expect("no panic").clone()
     }
 }
@@ -72,6 +72,12 @@ fn answer(stream: TcpStream, heard: &Mutex<Vec<String>>) {
             let document = include_str!("../samples/openapi/pets.yaml");
             send("200 OK", "content-type: text/yaml\r\n", &document.replace("http://{host}/v1", "/v1"));
         }
+        "/api/shop.yaml" => send("200 OK", "content-type: text/yaml\r\n", super::references_api::SHOP),
+        "/api/types/all.yaml" => send("200 OK", "content-type: text/yaml\r\n", super::references_api::TYPES),
+        "/api/elsewhere.yaml?key=k1" => {
+            let document = super::references_api::SHOP.replace("types/all.yaml", "http://localhost:9/all.yaml");
+            send("200 OK", "content-type: text/yaml\r\n", &document);
+        }
         "/endless" => {
             let _ = write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/html\r\n\r\n");
             let chunk = "<p>more".repeat(10_000);
@@ -88,7 +94,7 @@ fn answer(stream: TcpStream, heard: &Mutex<Vec<String>>) {
     }
 }
 
-fn project(references: &str, named: &str) -> Project {
+pub(super) fn project(references: &str, named: &str) -> Project {
     Project::new()
         .file("agent-run.yaml", "models: {default: demo/any}\nproviders: {demo: {kind: scripted, file: script.yaml}}\n")
         .file("script.yaml", "replies:\n  - reply: {text: Done}\n")
@@ -101,11 +107,11 @@ fn project(references: &str, named: &str) -> Project {
         )
 }
 
-fn call(project: &Project, tool: &str, arguments: &str) -> crate::support::project::Output {
+pub(super) fn call(project: &Project, tool: &str, arguments: &str) -> crate::support::project::Output {
     project.run(&["tools", "call", "workflows/a.yaml", tool, arguments])
 }
 
-fn system(project: &Project) -> String {
+pub(super) fn system(project: &Project) -> String {
     let document = project.run(&["render", "workflows/a.yaml", "answer", "--sample", "--json"]).exits(0).json();
     document["messages"][0]["content"].as_str().unwrap_or_default().to_owned()
 }

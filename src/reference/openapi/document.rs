@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 
 use crate::source::{self, Sources};
 
+use super::multipart::{self, Part};
+
 /// The most operations of a document.
 const OPERATIONS_MAX: usize = 10_000;
 /// How many references may lead on to one another.
@@ -113,15 +115,24 @@ pub struct Sent {
     /// Whether it must be given.
     pub is_required: bool,
     schema: Value,
+    /// What is said of the parts of a `multipart/form-data`.
+    pub parts: IndexMap<String, Part>,
 }
 
 impl Api {
-    /// Reads a document; `path` names it in messages.
+    /// Reads a document; `path` names it in messages. Documents that it refers to are none of it.
     ///
     /// # Errors
     /// What is wrong with it and where, for a person.
     pub fn read(path: &str, text: &str) -> Result<Api, String> {
-        let root = tree(path, text)?;
+        Api::of(path, tree(path, text)?)
+    }
+
+    /// The document of a tree.
+    ///
+    /// # Errors
+    /// What is wrong with it, for a person.
+    pub fn of(path: &str, root: Value) -> Result<Api, String> {
         let Value::Object(members) = &root else {
             return Err(format!("`{path}` is no OpenAPI document: it is no mapping"));
         };
@@ -225,10 +236,11 @@ impl Api {
         });
         told.insert("parameters".into(), Value::Object(parameters.collect()));
         if let Some(body) = &operation.body {
-            told.insert(
-                "body".into(),
-                json!({"content_type": body.kind, "required": body.is_required, "schema": body.schema}),
-            );
+            let mut about = json!({"content_type": body.kind, "required": body.is_required, "schema": body.schema});
+            if body.parts.values().any(|part| part.is_file) {
+                about["note"] = json!(multipart::NOTE);
+            }
+            told.insert("body".into(), about);
         }
         told.insert("responses".into(), Value::Object(operation.responses.clone()));
         let mut told = Value::Object(told);
@@ -380,8 +392,36 @@ impl Sent {
         let mut schema = content.get("schema").cloned().unwrap_or_else(|| json!({}));
         to_2020(&mut schema, 0);
         let is_required = written.get("required") == Some(&Value::Bool(true));
-        Ok(Some(Sent { kind: kind.to_owned(), is_required, schema }))
+        let parts = if kind.starts_with("multipart/") { parts(root, content)? } else { IndexMap::new() };
+        Ok(Some(Sent { kind: kind.to_owned(), is_required, schema, parts }))
     }
+}
+
+/// What a document says of the parts of a body: which are files, and their content types.
+fn parts(root: &Value, content: &Value) -> Result<IndexMap<String, Part>, String> {
+    let mut parts: IndexMap<String, Part> = IndexMap::new();
+    let schema = content.get("schema").map(|schema| resolved(root, schema)).transpose()?;
+    let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    for (name, property) in properties.into_iter().flatten() {
+        let property = resolved(root, property)?;
+        let one = match property.get("items") {
+            Some(items) => resolved(root, items)?,
+            None => property,
+        };
+        let is_file = one.get("format").and_then(Value::as_str) == Some("binary")
+            || one.get("contentMediaType").is_some()
+            || one.get("contentEncoding").is_some();
+        let kind = one.get("contentMediaType").and_then(Value::as_str).map(str::to_owned);
+        parts.insert(name.clone(), Part { is_file, kind });
+    }
+    for (name, encoding) in content.get("encoding").and_then(Value::as_object).into_iter().flatten() {
+        // Of several kinds the first is sent; a pattern of them says nothing.
+        let kind = encoding.get("contentType").and_then(Value::as_str).and_then(|kinds| kinds.split(',').next());
+        if let Some(kind) = kind.map(str::trim).filter(|kind| !kind.contains('*')) {
+            parts.entry(name.clone()).or_default().kind = Some(kind.to_owned());
+        }
+    }
+    Ok(parts)
 }
 
 /// The content that is sent or told: JSON where there is some, else a form, else the first.
@@ -390,6 +430,7 @@ fn content(of: &Value) -> Option<(&str, &Value)> {
     let is_json = |kind: &str| kind.starts_with("application/json") || kind.ends_with("+json");
     let json = all.iter().find(|(kind, _)| is_json(kind));
     let form = || all.iter().find(|(kind, _)| kind.starts_with("application/x-www-form-urlencoded"));
+    let form = || form().or_else(|| all.iter().find(|(kind, _)| kind.starts_with("multipart/form-data")));
     json.or_else(form).or_else(|| all.iter().next()).map(|(kind, content)| (kind.as_str(), content))
 }
 
@@ -486,7 +527,10 @@ fn first_line(text: &str) -> &str {
 }
 
 /// The document as data: JSON where it begins with a brace, else YAML.
-fn tree(path: &str, text: &str) -> Result<Value, String> {
+///
+/// # Errors
+/// Where it cannot be read, for a person.
+pub fn tree(path: &str, text: &str) -> Result<Value, String> {
     if text.trim_start().starts_with('{') {
         let wrong = match serde_json::from_str(text) {
             Ok(value) => return Ok(value),
@@ -572,6 +616,7 @@ mod tests {
         let circle = "openapi: 3.0.0\npaths:\n  /a: {$ref: '#/components/pathItems/a'}\ncomponents: {pathItems: {a: {$ref: '#/components/pathItems/a'}}}\n";
         assert!(wrong(circle).contains("lead in a circle"));
         let other = "openapi: 3.0.0\npaths: {/a: {get: {parameters: [{$ref: 'other.yaml#/p'}]}}}\n";
+        // Without the file, as `Api::read` has it.
         assert!(wrong(other).contains("GET /a: it refers to `other.yaml#/p`; only references within"));
     }
 

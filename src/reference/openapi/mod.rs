@@ -1,6 +1,8 @@
 //! `openapi`: the operations of a service, listed, described and called as its OpenAPI document says.
 
+pub mod bundle;
 pub mod document;
+pub mod multipart;
 pub mod request;
 
 use std::fmt;
@@ -8,6 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use indexmap::IndexMap;
+use indexmap::map::Entry;
 use reqwest::{Method, Url};
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
@@ -20,7 +24,8 @@ use crate::tool::builtin::{arguments, count, defaulted, failure, optional, requi
 use crate::tool::{Returns, Tool};
 use crate::value::{RawSchema, ShapeKind};
 
-use document::{Api, Operation};
+use bundle::Bundle;
+use document::{Api, Operation, tree};
 
 use super::document::tool;
 use super::remote::{Header, Remote, rendered, secrets};
@@ -45,8 +50,17 @@ pub struct OpenApi {
 enum Held {
     /// A file of the project, read when the program was compiled.
     File(String, Arc<Api>),
-    /// A URL, and the document as it was read last.
-    Remote(Box<Remote>, Mutex<Option<(Arc<str>, Arc<Api>)>>),
+    /// A URL, and what is known of the document.
+    Remote(Box<Remote>, Mutex<Known>),
+}
+
+/// What is known of a document at a URL.
+#[derive(Default)]
+struct Known {
+    /// The documents that it leads to, by their URLs.
+    others: IndexMap<String, Remote>,
+    /// The texts that were read last, its own first, and what they are together.
+    read: Option<(Vec<Arc<str>>, Arc<Api>)>,
 }
 
 impl fmt::Debug for Held {
@@ -66,17 +80,88 @@ impl OpenApi {
 
     /// A service whose document is at a URL.
     pub fn remote(remote: Remote, base_url: Option<Url>, headers: Arc<[Header]>) -> OpenApi {
-        OpenApi { held: Held::Remote(Box::new(remote), Mutex::new(None)), base_url, headers }
+        OpenApi { held: Held::Remote(Box::new(remote), Mutex::default()), base_url, headers }
     }
 
     async fn api(&self, cx: &dyn Context) -> Result<Arc<Api>, Failure> {
         match &self.held {
             Held::File(_, api) => Ok(Arc::clone(api)),
-            Held::Remote(remote, read) => {
-                let text = remote.text(cx).await?;
-                parsed(remote, read, text).await
+            Held::Remote(remote, known) => {
+                let mut known = known.lock().await;
+                match self.read(cx, Reach::Outside, remote, &mut known).await? {
+                    Ok(api) => Ok(api),
+                    Err(missing) => Err(failure(missing)),
+                }
             }
         }
+    }
+
+    /// The document at a URL with those that it leads to, or which of them is not here.
+    async fn read(
+        &self,
+        cx: &dyn Context,
+        reach: Reach,
+        remote: &Remote,
+        known: &mut Known,
+    ) -> Result<Result<Arc<Api>, String>, Failure> {
+        let mut texts = Vec::new();
+        match remote.content(cx, reach).await? {
+            Content::Text(text) => texts.push(text),
+            Content::Nothing => {}
+            Content::Missing(why) => return Ok(Err(why)),
+        }
+        if let Some((before, api)) = &known.read
+            && before.first() == texts.first()
+        {
+            for other in known.others.values() {
+                match other.content(cx, reach).await? {
+                    Content::Text(text) => texts.push(text),
+                    Content::Nothing | Content::Missing(_) => break,
+                }
+            }
+            if texts == *before {
+                return Ok(Ok(Arc::clone(api)));
+            }
+            texts.truncate(1);
+        }
+        let own = remote.url().clone();
+        let join = move |of: &str, written: &str| beside(&own, of, written);
+        let (main, shown) = (remote.url().to_string(), remote.shown());
+        // The query of a URL may hold a secret.
+        let told = |why: String| failure(why.replace(&main, &shown));
+        let mut used = Vec::new();
+        let mut bundle = Bundle::new(&main, parsed(&shown, texts.first()).await?);
+        loop {
+            let missing = bundle.missing(&join).map_err(told)?;
+            if missing.is_empty() {
+                break;
+            }
+            for url in missing {
+                let other = match known.others.entry(url.clone()) {
+                    Entry::Occupied(other) => other.into_mut(),
+                    Entry::Vacant(free) => {
+                        let parsed = Url::parse(&url).map_err(|why| failure(format!("`{url}` is no URL: {why}")))?;
+                        free.insert(Remote::new(parsed, Arc::clone(&self.headers), true))
+                    }
+                };
+                let text = match other.content(cx, reach).await? {
+                    Content::Text(text) => text,
+                    Content::Nothing => Arc::from(""),
+                    Content::Missing(why) => return Ok(Err(why)),
+                };
+                bundle.add(&url, parsed(&other.shown(), Some(&text)).await?);
+                texts.push(text);
+                used.push(url);
+            }
+        }
+        let name = shown.clone();
+        let done = tokio::task::spawn_blocking(move || Api::of(&name, bundle.whole(&join)?)).await;
+        let api = Arc::new(done.unwrap_or_else(|_| Err("the document could not be read".to_owned())).map_err(told)?);
+        let at = |url: &String| used.iter().position(|one| one == url);
+        known.others.retain(|url, _| at(url).is_some());
+        known.others.sort_by(|one, _, other, _| at(one).cmp(&at(other)));
+        known.read = Some((texts, Arc::clone(&api)));
+        Ok(Ok(api))
     }
 
     /// Where an operation is, and whether that may be a private address.
@@ -150,21 +235,22 @@ impl OpenApi {
     }
 }
 
-/// The document of a text, read once for each text.
-async fn parsed(
-    remote: &Remote,
-    read: &Mutex<Option<(Arc<str>, Arc<Api>)>>,
-    text: Arc<str>,
-) -> Result<Arc<Api>, Failure> {
-    let mut read = read.lock().await;
-    if let Some((_, api)) = read.as_ref().filter(|(known, _)| *known == text) {
-        return Ok(Arc::clone(api));
+/// A text as data.
+async fn parsed(shown: &str, text: Option<&Arc<str>>) -> Result<Value, Failure> {
+    let (shown, source) = (shown.to_owned(), text.cloned().unwrap_or_else(|| Arc::from("")));
+    let read = tokio::task::spawn_blocking(move || tree(&shown, &source)).await;
+    read.unwrap_or_else(|_| Err("the document could not be read".to_owned())).map_err(failure)
+}
+
+/// The URL of a document that another one names. The author's headers go to it, so it is of the same server.
+fn beside(own: &Url, of: &str, written: &str) -> Result<String, String> {
+    let of = Url::parse(of).map_err(|why| why.to_string())?;
+    let mut url = of.join(written).map_err(|why| why.to_string())?;
+    url.set_fragment(None);
+    match url.origin() == own.origin() {
+        true => Ok(url.to_string()),
+        false => Err("it is of another server, and only documents of the same one are followed".to_owned()),
     }
-    let (shown, source) = (remote.shown(), Arc::clone(&text));
-    let api = tokio::task::spawn_blocking(move || Api::read(&shown, &source)).await;
-    let api = Arc::new(api.unwrap_or_else(|_| Err("the document could not be read".to_owned())).map_err(failure)?);
-    *read = Some((text, Arc::clone(&api)));
-    Ok(api)
 }
 
 fn found<'a>(api: &'a Api, id: &str) -> Result<&'a Operation, Failure> {
@@ -201,10 +287,13 @@ impl Material for OpenApi {
     async fn content(&self, cx: &dyn Context, _: Mode, reach: Reach) -> Result<Content, Failure> {
         let api = match &self.held {
             Held::File(_, api) => Arc::clone(api),
-            Held::Remote(remote, read) => match remote.content(cx, reach).await? {
-                Content::Text(text) => parsed(remote, read, text).await?,
-                other => return Ok(other),
-            },
+            Held::Remote(remote, known) => {
+                let mut known = known.lock().await;
+                match self.read(cx, reach, remote, &mut known).await? {
+                    Ok(api) => api,
+                    Err(missing) => return Ok(Content::Missing(missing)),
+                }
+            }
         };
         let about = if api.title.is_empty() { String::new() } else { format!(" of {}", api.title) };
         Ok(Content::Text(Arc::from(format!("Operations{about}:\n{}", api.list("", "").join("\n")))))

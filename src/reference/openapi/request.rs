@@ -7,6 +7,7 @@ use crate::action::fetch::Content;
 use crate::llm::Secret;
 
 use super::document::{Operation, Parameter, Place};
+use super::multipart;
 
 /// What is sent, before the author's headers.
 #[derive(Debug)]
@@ -70,6 +71,9 @@ fn content(operation: &Operation, body: Option<&Value>) -> Result<Content, Strin
         _ if kind == "application/json" || kind.ends_with("+json") => Ok(Content::Json(body.clone())),
         ("application/x-www-form-urlencoded", Value::Object(members)) => {
             Ok(Content::Form(members.iter().map(|(name, value)| (name.clone(), text(value))).collect()))
+        }
+        ("multipart/form-data", Value::Object(members)) => {
+            multipart::body(members, &sent.parts).map(|(kind, bytes)| Content::Bytes(kind, bytes))
         }
         (_, Value::String(text)) if kind.starts_with("text/") => Ok(Content::Text(text.clone())),
         _ => Err(format!("the operation takes a body of `{kind}`; JSON, forms and texts can be sent")),

@@ -93,12 +93,50 @@ fn edit_of_a_template(bencher: Bencher, files: usize) {
     });
 }
 
-/// What every agent sees: all are compiled anew.
+/// The project's name, which no agent is made of.
 #[divan::bench(args = FILES)]
 fn edit_of_the_project_file(bencher: Bencher, files: usize) {
     let mut project = Edited::new(files, Entry::Project);
     bencher.bench_local(|| {
         project.save("agent-run.yaml", "name: made-up");
         project.reload();
+    });
+}
+
+/// The model that all agents use: their lists of models are made anew.
+#[divan::bench(args = FILES)]
+fn edit_of_the_default_model(bencher: Bencher, files: usize) {
+    let mut project = Edited::new(files, Entry::Project);
+    bencher.bench_local(|| {
+        project.save("agent-run.yaml", "default: demo/script");
+        project.reload();
+    });
+}
+
+/// What is in every agent that sees it: all are compiled anew.
+#[divan::bench(args = FILES)]
+fn edit_of_a_type_of_the_project_file(bencher: Bencher, files: usize) {
+    let mut project = Edited::new(files, Entry::Project);
+    let file = project.dir.path().join("agent-run.yaml");
+    let text = fs::read_to_string(&file).expect("it is there");
+    fs::write(&file, format!("{text}types:\n  Ticket: {{title: {{type: string, description: What it is about}}}}\n"))
+        .expect("it can be written");
+    project.reload();
+    bencher.bench_local(|| {
+        project.save("agent-run.yaml", "description: What it is about");
+        project.reload();
+    });
+}
+
+/// A template that nothing draws in yet, and its going.
+#[divan::bench(args = FILES)]
+fn a_new_template_and_its_going(bencher: Bencher, files: usize) {
+    let mut project = Edited::new(files, Entry::Project);
+    let path = project.dir.path().join("prompts/shared/new.jinja");
+    bencher.bench_local(|| {
+        fs::write(&path, "Later.").expect("it can be written");
+        assert!(!black_box(project.reloader.reload()).is_refused());
+        fs::remove_file(&path).expect("it is there");
+        assert!(!black_box(project.reloader.reload()).is_refused());
     });
 }

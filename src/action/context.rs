@@ -168,8 +168,9 @@ pub fn is_yes(answer: &Value) -> bool {
 /// How the prompts of a body are asked: `defaults` and the action's own settings, resolved.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallSettings {
-    /// The models to try in order: the chosen one and its fallbacks, each `provider/id` with its options.
-    pub models: Vec<ModelChoice>,
+    /// The models to try: a position in the agent's table, [`Agent::models`](crate::program::Agent::models). The first is
+    /// what holds for calls that do not say otherwise.
+    pub models: usize,
     /// The persona's lines, as templates in order.
     pub persona: Vec<TemplateId>,
     /// Free text that joins the system message: when, text.

@@ -309,7 +309,7 @@ impl LowerCx for Inside<'_> {
         self.cx.tool(name)
     }
     fn llm(&mut self, choice: &LlmChoice) -> Option<Arc<CallSettings>> {
-        let models = self.cx.llm(choice)?.models.clone();
+        let models = self.cx.llm(choice)?.models;
         Some(Arc::new(CallSettings { models, ..CallSettings::clone(&self.settings) }))
     }
     fn settings_under(&mut self, own: &NestedSettings, base: &CallSettings) -> Arc<CallSettings> {

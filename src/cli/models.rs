@@ -96,14 +96,16 @@ fn embedding(program: &Program) -> Vec<(String, Vec<String>)> {
 
 /// True when some prompt has no model to ask.
 fn lacking(program: &Program) -> bool {
-    let prompts =
-        program.agents.iter().flat_map(|agent| &agent.actions).filter(|action| action.body.kind() == "prompt");
-    prompts.into_iter().any(|action| action.settings.models.is_empty())
+    let lacks = |agent: &Agent| {
+        let mut prompts = agent.actions.iter().filter(|action| action.body.kind() == "prompt");
+        prompts.any(|action| agent.models_of(&action.settings).is_empty())
+    };
+    program.agents.iter().any(|agent| lacks(agent))
 }
 
 fn of_agent(agent: &Agent) -> impl Iterator<Item = String> + '_ {
     let asking = agent.actions.iter().filter(|action| action.body.kind() == "prompt");
-    let chosen = asking.flat_map(|action| action.settings.models.iter().map(|choice| choice.model.clone()));
+    let chosen = asking.flat_map(|action| agent.models_of(&action.settings).iter().map(|choice| choice.model.clone()));
     chosen.filter(|model| !model.is_empty())
 }
 

@@ -9,7 +9,7 @@ use indexmap::{IndexMap, IndexSet};
 use serde_json::{Map, Value};
 
 use crate::action;
-use crate::action::context::CallSettings;
+use crate::action::context::{CallSettings, ModelChoice};
 use crate::action::lower::AgentRef;
 use crate::decl::body::BodyNode;
 use crate::decl::read::listed;
@@ -26,11 +26,13 @@ use crate::tool::Tool;
 use crate::value::{NoRules, Output, OutputKind, Tags, TypeId, TypeKind, Types, Validators};
 
 use super::check;
+use super::choosing::Recipe;
 use super::cx::BodyCx;
 use super::heads::{ActionHead, Heads, Resolve};
 use super::load::Loaded;
 use super::lower::{ExprFact, Requirement, Sketch, Test, lower};
 use super::settings::Layers;
+use super::slice::{Slices, Uses};
 use super::states;
 use super::strings::{Strings, config_ty, truth_scope};
 use super::tools::{ToolTypes, Tooling};
@@ -49,6 +51,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) unusable: &'a (dyn Fn(&str) -> Option<String> + Sync),
     /// Where files could not be read as declarations.
     pub(crate) read_errors: &'a [Span],
+    pub(crate) slices: &'a Slices,
 }
 
 /// What the compilation of one agent gave.
@@ -60,6 +63,12 @@ pub(crate) struct AgentOutcome {
     pub(crate) used_templates: IndexSet<String>,
     pub(crate) missing_env: Vec<MissingEnv>,
     pub(crate) counts: Counts,
+    /// What it used of what is declared for all.
+    pub(crate) uses: Uses,
+    /// What its lists of models were made from.
+    pub(crate) recipes: Vec<Recipe>,
+    /// Whether it hangs on which templates there are, beyond those that it draws in.
+    pub(crate) looks_around: bool,
 }
 
 /// How much was checked.
@@ -93,6 +102,12 @@ pub(crate) struct AgentCx<'a> {
     pub(crate) tools: IndexMap<String, Arc<Tool>>,
     pub(crate) tooling: Tooling,
     pub(crate) guardrails: Vec<crate::program::Guardrail>,
+    /// The lists of models so far, and what each was made from.
+    pub(crate) models: Vec<Vec<ModelChoice>>,
+    pub(crate) recipes: Vec<Recipe>,
+    /// What it has used of what is declared for all.
+    pub(crate) uses: Uses,
+    slices: &'a Slices,
     pub(crate) referencing: super::references::Referencing,
     unsupported: Vec<String>,
     missing_env: Vec<MissingEnv>,
@@ -104,6 +119,7 @@ pub(crate) struct AgentCx<'a> {
 /// Compiles one agent, or checks a module that declares none.
 pub(crate) fn compile(shared: &Shared<'_>, heads: &Heads<'_>) -> AgentOutcome {
     let mut cx = AgentCx::new(shared, heads);
+    cx.resolve_default_models();
     check::module_checks(&mut cx);
     let defaults = cx.default_layers();
     cx.lower_guardrails(&defaults);
@@ -173,6 +189,10 @@ impl<'a> AgentCx<'a> {
             tools: IndexMap::new(),
             tooling: Tooling::default(),
             guardrails: Vec::new(),
+            models: Vec::new(),
+            recipes: Vec::new(),
+            uses: Uses::default(),
+            slices: shared.slices,
             referencing: super::references::Referencing::default(),
             unsupported: Vec::new(),
             missing_env: Vec::new(),
@@ -186,6 +206,7 @@ impl<'a> AgentCx<'a> {
                 builder,
                 findings: heads.findings.clone(),
                 used: IndexSet::new(),
+                looks_around: false,
                 count: 0,
             },
         }
@@ -621,15 +642,14 @@ impl<'a> AgentCx<'a> {
             });
             match lowered.domain.compile() {
                 Ok(domain) => {
-                    let written = self.written();
                     let rules = self.rules();
-                    let default_models = self.default_models();
                     let supervisor = Arc::new(self.supervisor());
                     let chat = super::chat::lower(&mut self, &goals.goals);
                     let templates = self.templates();
-                    let embedding = self.embedding();
+                    let embedding = super::choosing::embedding(self.loaded, &self.heads.visible.modules);
+                    let written = self.written();
                     let references = std::mem::take(&mut self.referencing).into_table();
-                    let AgentCx { heads, config, conditions, tools, tooling, guardrails, .. } = &mut self;
+                    let AgentCx { heads, config, conditions, tools, tooling, guardrails, models, .. } = &mut self;
                     let tooling = std::mem::take(tooling);
                     agent = Some(Agent {
                         name: name.value.clone(),
@@ -637,7 +657,7 @@ impl<'a> AgentCx<'a> {
                         version: heads.own.version.as_ref().map(|version| version.0.value.clone()),
                         file: module.path.clone(),
                         types: Arc::clone(&heads.types),
-                        validators: Validators::new(Arc::clone(&heads.types)),
+                        validators: Arc::new(Validators::new(Arc::clone(&heads.types))),
                         templates,
                         rules,
                         config: std::mem::take(config),
@@ -646,14 +666,14 @@ impl<'a> AgentCx<'a> {
                         actions: actions.actions,
                         goals: goals.goals,
                         conditions: std::mem::take(conditions),
-                        default_models,
+                        models: std::mem::take(models),
                         embedding,
                         chat,
                         tools: std::mem::take(tools),
                         tool_groups: tooling.groups,
                         object_tools: tooling.of_objects,
                         offers: tooling.offers,
-                        guardrails: std::mem::take(guardrails),
+                        guardrails: std::mem::take(guardrails).into(),
                         references,
                         planner: heads.own.planner.as_ref().map_or(PlannerKind::Goap, |planner| planner.r#type),
                         supervisor,
@@ -673,7 +693,7 @@ impl<'a> AgentCx<'a> {
             }
         }
         if let Some(agent) = &mut agent {
-            agent.limits = check::limits::resolve(&mut self);
+            agent.limits = check::limits::resolve(self.loaded, self.heads.own);
             // What could not be read may be what leads there.
             if !self.has_read_errors() {
                 check::reachability::check(&mut self, agent);
@@ -687,6 +707,9 @@ impl<'a> AgentCx<'a> {
             used_templates: self.strings.used,
             missing_env: self.missing_env,
             counts,
+            uses: self.uses,
+            recipes: self.recipes,
+            looks_around: self.strings.looks_around,
         }
     }
 
@@ -713,8 +736,7 @@ impl<'a> AgentCx<'a> {
 
     /// What the agent was compiled from, for comparing programs.
     fn written(&self) -> Written {
-        let modules = self.heads.visible.modules.iter();
-        let modules = modules.map(|id| Arc::clone(&self.loaded.modules[id.0].decl)).collect();
+        let modules = super::slice::written(self.loaded, self.slices, self.heads.module, &self.uses);
         let used = self.strings.used.iter();
         let templates =
             used.filter_map(|name| Some((name.clone(), Arc::clone(&self.loaded.templates.get(name)?.text))));

@@ -136,14 +136,14 @@ impl LowerCx for BodyCx<'_, '_> {
     }
 
     fn llm(&mut self, choice: &LlmChoice) -> Option<Arc<CallSettings>> {
-        let models = self.agent.models(choice, 0);
+        let models = self.agent.models(choice);
         Some(Arc::new(CallSettings { models, ..CallSettings::clone(&self.settings) }))
     }
 
     fn settings_under(&mut self, own: &NestedSettings, base: &CallSettings) -> Arc<CallSettings> {
         let mut settings = base.clone();
         if let Some(choice) = &own.llm {
-            settings.models = self.agent.models(choice, 0);
+            settings.models = self.agent.models(choice);
         }
         if let Some(persona) = &own.persona {
             settings.persona = self.agent.persona(persona, &self.scope);

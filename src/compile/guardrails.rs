@@ -14,7 +14,7 @@ use crate::value::RawSchema;
 use super::agent::AgentCx;
 use super::check::guardrails::PATTERN_BYTES_MAX;
 use super::load::schema_name;
-use super::settings::Layers;
+use super::settings::{DEFAULT_MODELS, Layers};
 
 impl AgentCx<'_> {
     /// Compiles the guardrails that the agent sees. One that is wrong is reported, and left out.
@@ -58,10 +58,8 @@ impl AgentCx<'_> {
                 .iter()
                 .any(|name| checked.mentions.contains(*name) || checked.guarded.contains(*name));
             let rule = self.strings.template(&rule.0, &scope, ("", ""));
-            let models = match defaults.find(|settings| settings.llm.as_ref()) {
-                Some(choice) => self.models(choice, 0),
-                None => self.default_models(),
-            };
+            let choice = defaults.find(|settings| settings.llm.as_ref());
+            let models = choice.map_or(DEFAULT_MODELS, |choice| self.models(choice));
             // A judge has neither tools nor guardrails of its own, and what it reads is told to no one.
             let settings = Arc::new(CallSettings { models, private: true, ..CallSettings::default() });
             return Some(rule.map(|rule| Decider::Judge { rule, shows, settings }));

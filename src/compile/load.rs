@@ -499,9 +499,7 @@ impl<'w> Loaded<'w> {
     /// Reads the JSON Schema files that the types of a module name.
     fn read_schemas(&mut self, at: usize) {
         let decl = Arc::clone(&self.modules[at].decl);
-        let of_types = decl.types.iter().chain(decl.states.iter());
-        let of_guardrails = decl.guardrails.iter().filter_map(|(_, decl)| schema_name(decl.schema.as_ref()?));
-        for name in of_types.filter_map(|(_, decl)| schema_file(decl)).chain(of_guardrails) {
+        for name in schema_names(&decl) {
             if self.schemas.contains_key(&name.value) {
                 continue;
             }
@@ -671,6 +669,12 @@ fn has_key(node: &source::Node, key: &str) -> bool {
         }
     }
     false
+}
+
+/// The schema files that the types and guardrails of a module name.
+pub(super) fn schema_names(decl: &Module) -> impl Iterator<Item = Name> + '_ {
+    let of_types = decl.types.iter().chain(decl.states.iter()).filter_map(|(_, decl)| schema_file(decl));
+    of_types.chain(decl.guardrails.iter().filter_map(|(_, decl)| schema_name(decl.schema.as_ref()?)))
 }
 
 /// The file that a `schema:` names, when it names one.

@@ -15,6 +15,7 @@ mod assemble;
 mod broken;
 mod chat;
 mod check;
+mod choosing;
 mod cx;
 pub mod domain_json;
 pub mod env;
@@ -30,6 +31,7 @@ mod servers;
 pub(crate) mod references;
 mod settings;
 mod skills;
+mod slice;
 mod states;
 mod strings;
 mod tools;
@@ -50,10 +52,11 @@ use crate::prompt::Files;
 use crate::source::{NodeKind, Sources, Span};
 use crate::world::{World, normal};
 
-use again::{Kept, Made, Setting};
+use again::{Kept, Made, Reused};
 use agent::{Counts, Shared};
 use heads::Heads;
 use load::{Loaded, ModuleId};
+use slice::Slices;
 
 pub use again::Memory;
 pub use load::{PROJECT_FILES, project_root};
@@ -248,37 +251,39 @@ fn compile_pruned(world: &dyn World, entry: Entry, only: Option<&IndexSet<String
         file_ids.insert(name.clone(), template.file);
     }
     *memory = std::mem::take(&mut loaded.memory);
-    let before = memory.begin(|| Setting::of(&loaded, &providers, &agent_names, &file_ids));
-    let kept: Vec<Option<&Arc<Kept>>> = wanted
-        .iter()
-        .map(|id| before.get(&loaded.modules[id.0].path).filter(|kept| kept.has_same_head(&loaded, *id)))
-        .collect();
-    let new: Vec<ModuleId> = wanted.iter().zip(&kept).filter(|(_, kept)| kept.is_none()).map(|(id, _)| *id).collect();
-    let resolve = |id: &ModuleId| Heads::resolve(&loaded, *id);
-    let mut heads: IndexMap<ModuleId, Heads<'_>> = new.iter().copied().zip(in_parallel(&new, &resolve)).collect();
-    let reference = |(id, kept): (&ModuleId, &Option<&Arc<Kept>>)| match (kept, heads.get(id)) {
-        (Some(kept), _) => kept.reference.clone(),
-        (None, heads) => heads.filter(|heads| heads.own.agent.is_some()).map(Heads::reference),
-    };
-    let references = wanted.iter().zip(&kept).filter_map(reference);
-    let references: IndexMap<String, _> = references.map(|agent| (agent.name.clone(), agent)).collect();
-    let kept: Vec<Option<&Arc<Kept>>> =
-        kept.into_iter().map(|kept| kept.filter(|kept| kept.has_same_body(&loaded, &references))).collect();
-    for (id, _) in wanted.iter().zip(&kept).filter(|(_, kept)| kept.is_none()) {
-        heads.entry(*id).or_insert_with(|| Heads::resolve(&loaded, *id));
-    }
-    let unusable = groups::unusable(&providers.missing_env, &providers.permissions);
+    let (unusable, slices) = (groups::unusable(&providers.missing_env, &providers.permissions), Slices::default());
+    let none = IndexMap::new();
     let shared = Shared {
         unusable: &unusable,
         loaded: &loaded,
         files: &files,
         file_ids: &file_ids,
-        agents: &references,
+        agents: &none,
         agent_names: &agent_names,
         providers: &providers.configs,
         catalog: &providers.catalog,
         read_errors: &loaded.read_errors,
+        slices: &slices,
     };
+    let before = memory.begin(&shared);
+    let mut reused: Vec<Option<Reused>> = wanted.iter().map(|id| before.with_same_head(*id)).collect();
+    let new = wanted.iter().zip(&reused).filter(|(_, reused)| reused.is_none());
+    let new: Vec<ModuleId> = new.map(|(id, _)| *id).collect();
+    let resolve = |id: &ModuleId| Heads::resolve(&loaded, *id);
+    let mut heads: IndexMap<ModuleId, Heads<'_>> = new.iter().copied().zip(in_parallel(&new, &resolve)).collect();
+    let reference = |(id, reused): (&ModuleId, &Option<Reused>)| match (reused, heads.get(id)) {
+        (Some(reused), _) => reused.reference(),
+        (None, heads) => heads.filter(|heads| heads.own.agent.is_some()).map(Heads::reference),
+    };
+    let references = wanted.iter().zip(&reused).filter_map(reference);
+    let references: IndexMap<String, _> = references.map(|agent| (agent.name.clone(), agent)).collect();
+    for (id, reused) in wanted.iter().zip(&mut reused) {
+        *reused = reused.take().filter(|reused| reused.has_same_body(&loaded, &references));
+        if reused.is_none() {
+            heads.entry(*id).or_insert_with(|| Heads::resolve(&loaded, *id));
+        }
+    }
+    let shared = Shared { agents: &references, ..shared };
     let new: Vec<&Heads<'_>> = heads.values().collect();
     let mut made: IndexMap<ModuleId, Made> = new
         .iter()
@@ -289,16 +294,17 @@ fn compile_pruned(world: &dyn World, entry: Entry, only: Option<&IndexSet<String
     let mut agents = Vec::new();
     let mut read = loaded.read.clone();
     let mut used_templates: IndexSet<String> = IndexSet::new();
-    for (id, kept) in wanted.iter().zip(kept) {
+    for (id, reused) in wanted.iter().zip(reused) {
         let module = &loaded.modules[id.0];
-        let made = match kept {
-            Some(kept) => {
-                memory.keep(&module.path, || Some(Arc::clone(kept)));
+        let made = match reused {
+            Some(reused) => {
+                let kept = reused.taken(&shared, *id);
+                memory.keep(&module.path, || Some(Arc::clone(&kept)));
                 kept.made.clone()
             }
             None => {
                 let Some(made) = made.swap_remove(id) else { continue };
-                memory.keep(&module.path, || Kept::of(&loaded, *id, &references, &made).map(Arc::new));
+                memory.keep(&module.path, || Kept::of(&shared, *id, &references, &made).map(Arc::new));
                 made
             }
         };
@@ -335,6 +341,7 @@ fn compile_pruned(world: &dyn World, entry: Entry, only: Option<&IndexSet<String
             autonomy: providers.autonomy,
             voice: providers.voice,
             missing_env: providers.missing_env,
+            project: loaded.project.map(|id| Arc::clone(&loaded.modules[id.0].decl)),
         })
     });
     let read = read.into_iter().collect();

@@ -161,7 +161,7 @@ impl AgentCx<'_> {
                 let most = self.catalog.get(&choice.model)?.context_tokens?;
                 (size as u64 > most).then(|| (choice.model.clone(), most))
             };
-            let over = settings.models.iter().find_map(reads);
+            let over = self.models.get(settings.models).into_iter().flatten().find_map(reads);
             let key = (name, over.is_some());
             if (over.is_none() && size <= LONG_TOKENS) || self.referencing.long.contains(&key) {
                 continue;

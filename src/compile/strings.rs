@@ -26,6 +26,8 @@ pub(crate) struct Strings<'a> {
     pub(crate) findings: Vec<Diagnostic>,
     /// Template files that were used.
     pub(crate) used: IndexSet<String>,
+    /// Whether something hangs on which template files there are, beyond those that were used.
+    pub(crate) looks_around: bool,
     /// How many strings were checked.
     pub(crate) count: usize,
 }
@@ -238,6 +240,7 @@ impl Strings<'_> {
     fn take(&mut self, checked: &Checked, place: Where<'_>) -> Option<()> {
         self.count += 1;
         self.used.extend(checked.files.iter().cloned());
+        self.looks_around |= checked.looks_around;
         for finding in &checked.findings {
             let diagnostic = self.diagnostic(finding, &place);
             self.findings.push(diagnostic);

@@ -299,8 +299,8 @@ impl<'a> AgentCx<'a> {
     ) -> Option<Arc<dyn Body>> {
         let decl = check::unfolding::agentic(self, body)?;
         let models = match (&decl.llm, defaults.find(|settings| settings.llm.as_ref())) {
-            (Some(llm), _) | (None, Some(llm)) => self.models(llm, 0),
-            (None, None) => self.default_models(),
+            (Some(llm), _) | (None, Some(llm)) => self.models(llm),
+            (None, None) => super::settings::DEFAULT_MODELS,
         };
         let system = decl.system.as_ref().and_then(|system| self.strings.template(&system.0, scope, ("", "")));
         let order = match &decl.machine {

@@ -63,6 +63,9 @@ impl<'a> Visible<'a> {
         let mut sets: Vec<ModuleId> = modules.clone();
         sets.extend(loaded.reference_sets().filter(|id| !modules.contains(id)));
         let broken = sets.iter().flat_map(|id| loaded.modules[id.0].broken.iter().map(String::as_str)).collect();
+        if !names_references(loaded, &modules) {
+            sets.truncate(modules.len());
+        }
         let mut collect = Collect { loaded, modules: &modules, findings };
         Visible {
             broken,
@@ -107,6 +110,20 @@ pub(crate) fn closure(loaded: &Loaded<'_>, own: ModuleId) -> Vec<ModuleId> {
     found.retain(|id| *id == own || loaded.modules[id.0].kind != ModuleKind::Project);
     found.extend(loaded.project.filter(|project| *project != own));
     found
+}
+
+/// Whether what an agent sees names references, so that the project's sets are there for it.
+pub(crate) fn names_references(loaded: &Loaded<'_>, modules: &[ModuleId]) -> bool {
+    modules.iter().any(|id| loaded.modules[id.0].names_references)
+}
+
+/// The roles that the modules of an agent declare.
+pub(crate) fn roles<'a>(
+    loaded: &'a Loaded<'_>,
+    modules: &[ModuleId],
+    findings: &mut Vec<Diagnostic>,
+) -> Names<'a, LlmChoice> {
+    Collect { loaded, modules, findings }.within("role", |m| m.models.as_ref().map(|models| &models.roles))
 }
 
 struct Collect<'a, 'b, 'w> {

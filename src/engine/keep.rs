@@ -426,13 +426,14 @@ impl Engine {
     }
 
     /// Gives the store notice of a new process: what is too old goes, and another program may end it.
-    pub(super) fn registered(&self, agent: &Agent, core: &Core) {
+    pub(super) fn registered(&self, core: &Core) {
         let Some(store) = self.store() else { return };
         self.inner().is_new(&core.id);
         let kill = core.kill.clone();
         store.on_asked_to_end(&core.id, Box::new(move || kill.kill()));
-        let written = agent.written.modules.iter().filter_map(|module| module.store.as_ref());
-        let keep = written.filter_map(|store| store.keep).map(|keep| u64::from(keep.get())).next().unwrap_or(KEEP);
+        let program = self.program();
+        let written = program.project.as_ref().and_then(|project| project.store.as_ref());
+        let keep = written.and_then(|store| store.keep).map_or(KEEP, |keep| u64::from(keep.get()));
         // Looking for what is too old costs more than a start does.
         if !self.current.starts().is_multiple_of(keep.max(PRUNE_EVERY)) {
             return;

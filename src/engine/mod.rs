@@ -21,7 +21,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use serde_json::{Map, Value};
 
 use crate::action::Failure;
@@ -250,7 +250,7 @@ impl Engine {
         };
         let start = run::Start { given, goal: options.goal.clone(), returns, planner: options.planner };
         let core = self.core(agent, options)?;
-        self.registered(agent, &core);
+        self.registered(&core);
         Process::new(core, start).map_err(|failure: Failure| StartError::BadOption(failure.message))
     }
 
@@ -310,13 +310,13 @@ impl Engine {
 impl Engine {
     /// Refuses models for roles that nothing uses, and models without a provider.
     fn check_models(&self, agent: &Agent, models: &IndexMap<String, String>) -> Result<(), StartError> {
-        let modules = agent.written.modules.iter().filter_map(|module| module.models.as_ref());
-        let declared = modules.flat_map(|models| models.roles.iter().map(|(name, _)| name.value.as_str()));
-        let roles: Vec<&str> = std::iter::once("default").chain(declared).collect();
         let program = self.program();
+        let modules = agent.written.modules.iter().chain(&program.project).filter_map(|module| module.models.as_ref());
+        let declared = modules.flat_map(|models| models.roles.iter().map(|(name, _)| name.value.as_str()));
+        let roles: IndexSet<&str> = std::iter::once("default").chain(declared).collect();
         let providers: Vec<&str> = program.providers.keys().map(String::as_str).collect();
         for (role, model) in models {
-            if !roles.contains(&role.as_str()) {
+            if !roles.contains(role.as_str()) {
                 let help = crate::diag::suggest::near_or_all(role, roles.iter().copied(), "the roles");
                 return Err(StartError::BadOption(format!("there is no role `{role}` of models; {help}")));
             }

@@ -112,7 +112,7 @@ impl Engine {
             core.view.clone(),
         );
         let cx = ActionContext::detached(core, CALL, scope, Output::new(OutputKind::None));
-        let settings = CallSettings { models: home.default_models.clone(), ..CallSettings::default() };
+        let settings = CallSettings::default();
         let call = PromptCall {
             name: CALL.to_owned(),
             system: Some(SYSTEM.to_owned()),

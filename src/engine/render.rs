@@ -156,7 +156,7 @@ fn first_request(
     call: &PromptCall,
     around: &llm_call::Around,
 ) -> Result<Request, crate::action::Failure> {
-    let choice = call.settings.models.first();
+    let choice = scope.agent.models_of(&call.settings).first();
     match choice.filter(|choice| choice.auto.is_some() || !llm_call::model_of(core, choice).is_empty()) {
         // What `auto` would choose, where there is something to choose from.
         Some(choice) if choice.auto.is_some() => llm_call::request(core, scope, call, choice, around)

@@ -76,7 +76,7 @@ pub(super) async fn ask(
     };
     let mut talk = Talk { tools, added: Vec::new(), turn: 0, wrong: Vec::new(), last: String::new() };
     let mut unreachable = no_model();
-    let models = &call.settings.models;
+    let models = scope.agent.models_of(&call.settings);
     for (number, choice) in models.iter().enumerate() {
         // One that failed a moment ago is passed over while there is another.
         let is_last = number + 1 == models.len();
@@ -127,7 +127,7 @@ pub(super) async fn one_reply(
     let call = passed.as_ref().unwrap_or(call);
     let around = Around { tools: tools.to_vec(), ..Around::default() };
     let mut unreachable = no_model();
-    let models = &call.settings.models;
+    let models = scope.agent.models_of(&call.settings);
     for (number, choice) in models.iter().enumerate() {
         let is_last = number + 1 == models.len();
         if !is_last && core.host.cooldowns().is_cooling(&model_of(core, choice)) {

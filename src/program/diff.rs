@@ -150,6 +150,11 @@ impl Changes {
         for (name, _) in settings.iter().filter(|(_, same)| !same) {
             self.add(How::Changed, name, "", Vec::new(), None);
         }
+        // What no agent uses is the project's still.
+        let modules = |program: &Program| -> Vec<Arc<Module>> { program.project.iter().cloned().collect() };
+        let (was, is) = unlike(&modules(old), &modules(new));
+        self.modules(&was, &is, None);
+        self.types(&was, &is, None);
     }
 
     fn named<T: PartialEq>(
@@ -177,9 +182,10 @@ impl Changes {
             return;
         }
         let (before, found) = (self.all.len(), new.name.as_str());
-        self.modules(&old.written.modules, &new.written.modules, found);
+        let (was, is) = unlike(&old.written.modules, &new.written.modules);
+        self.modules(&was, &is, Some(found));
         self.actions(old, new);
-        self.types(old, new);
+        self.types(&was, &is, Some(found));
         let texts = |agent: &Agent| -> IndexMap<String, Arc<str>> {
             agent.written.templates.iter().map(|(name, text)| (name.clone(), text.clone())).collect()
         };
@@ -205,7 +211,7 @@ impl Changes {
     }
 
     /// Sections that need no words of their own.
-    fn modules(&mut self, old: &[Arc<Module>], new: &[Arc<Module>], agent: &str) {
+    fn modules(&mut self, old: &[Arc<Module>], new: &[Arc<Module>], agent: Option<&str>) {
         self.tables("condition", |m| &m.conditions, old, new, agent);
         self.tables("goal", |m| &m.goals, old, new, agent);
         self.tables("config value", |m| &m.config, old, new, agent);
@@ -215,7 +221,7 @@ impl Changes {
         self.tables("reference", |m| &m.references, old, new, agent);
         self.tables("guardrail", |m| &m.guardrails, old, new, agent);
         for key in settings_differing(old, new) {
-            self.add(How::Changed, key, "", Vec::new(), Some(agent));
+            self.add(How::Changed, key, "", Vec::new(), agent);
         }
     }
 
@@ -225,17 +231,22 @@ impl Changes {
         table: impl Fn(&'a Module) -> &'a Table<T>,
         old: &'a [Arc<Module>],
         new: &'a [Arc<Module>],
-        agent: &str,
+        agent: Option<&str>,
     ) {
         let collect = |modules: &'a [Arc<Module>]| -> IndexMap<String, &'a T> {
             let entries = modules.iter().flat_map(|module| table(module).iter());
             entries.map(|(name, decl)| (name.value.clone(), decl)).collect()
         };
-        self.named(kind, &collect(old), &collect(new), Some(agent));
+        self.named(kind, &collect(old), &collect(new), agent);
     }
 
     fn actions(&mut self, old: &Agent, new: &Agent) {
-        let (before, after) = (actions(&old.written.modules), actions(&new.written.modules));
+        // A template that has changed is one of actions that are written as they were.
+        let (before, after) = match old.written.templates == new.written.templates {
+            true => unlike(&old.written.modules, &new.written.modules),
+            false => (old.written.modules.clone(), new.written.modules.clone()),
+        };
+        let (before, after) = (actions(&before), actions(&after));
         let changed_templates: Vec<&str> = new
             .written
             .templates
@@ -259,17 +270,25 @@ impl Changes {
         }
     }
 
-    fn types(&mut self, old: &Agent, new: &Agent) {
-        let collect = |agent: &Agent| -> IndexMap<String, TypeDecl> {
-            let tables =
-                agent.written.modules.iter().flat_map(|module| module.types.iter().chain(module.states.iter()));
+    fn types(&mut self, old: &[Arc<Module>], new: &[Arc<Module>], agent: Option<&str>) {
+        let collect = |modules: &[Arc<Module>]| -> IndexMap<String, TypeDecl> {
+            let tables = modules.iter().flat_map(|module| module.types.iter().chain(module.states.iter()));
             // Actions of a type are told of as actions.
             tables
                 .map(|(name, decl)| (name.value.clone(), TypeDecl { actions: Table::default(), ..decl.clone() }))
                 .collect()
         };
-        self.named("type", &collect(old), &collect(new), Some(&new.name));
+        self.named("type", &collect(old), &collect(new), agent);
     }
+}
+
+/// The modules of which two lists do not share the very ones.
+fn unlike(old: &[Arc<Module>], new: &[Arc<Module>]) -> (Vec<Arc<Module>>, Vec<Arc<Module>>) {
+    let without = |all: &[Arc<Module>], others: &[Arc<Module>]| -> Vec<Arc<Module>> {
+        let is_shared = |one: &Arc<Module>| others.iter().any(|other| Arc::ptr_eq(one, other));
+        all.iter().filter(|one| !is_shared(one)).cloned().collect()
+    };
+    (without(old, new), without(new, old))
 }
 
 /// All actions by full name.

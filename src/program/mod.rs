@@ -58,6 +58,8 @@ pub struct Program {
     pub voice: Option<Voice>,
     /// Environment variables without value or default that some setting needs.
     pub missing_env: Vec<MissingEnv>,
+    /// The project file as it is written, when there is one.
+    pub project: Option<Arc<Module>>,
 }
 
 /// In whose words progress is told beside the facts.
@@ -115,6 +117,7 @@ impl Program {
             && self.autonomy == other.autonomy
             && lacks(self) == lacks(other)
             && self.voice == other.voice
+            && self.project == other.project
             && secrets(self) == secrets(other)
     }
 
@@ -162,8 +165,8 @@ pub struct Permissions {
     pub deny: Vec<String>,
 }
 
-/// One compiled agent.
-#[derive(Debug)]
+/// One compiled agent. A copy shares what was compiled with it.
+#[derive(Clone, Debug)]
 pub struct Agent {
     /// Its name.
     pub name: String,
@@ -176,7 +179,7 @@ pub struct Agent {
     /// The types it sees.
     pub types: Arc<Types>,
     /// Validators of its types.
-    pub validators: Validators,
+    pub validators: Arc<Validators>,
     /// Its templates and exprs, compiled.
     pub templates: Arc<Templates>,
     /// The exprs of the types' `rules`, by their text.
@@ -193,8 +196,9 @@ pub struct Agent {
     pub goals: Vec<Goal>,
     /// Its named conditions.
     pub conditions: Vec<Condition>,
-    /// The models of calls that do not say otherwise.
-    pub default_models: Vec<ModelChoice>,
+    /// The models that its calls try, each list in order: the chosen one and its fallbacks; [`CallSettings::models`] is a
+    /// position in it. The first list is for calls that do not say otherwise.
+    pub models: Vec<Vec<ModelChoice>>,
     /// The model that makes vectors of texts, `provider/id`; nothing but what searches by meaning asks it.
     pub embedding: Option<String>,
     /// What makes it a chat.
@@ -208,7 +212,7 @@ pub struct Agent {
     /// What its prompts offer; [`CallSettings::tools`] is a position in it.
     pub offers: Vec<Offer>,
     /// Its guardrails; [`CallSettings::guardrails`] are positions in it.
-    pub guardrails: Vec<Guardrail>,
+    pub guardrails: Arc<[Guardrail]>,
     /// The references that its prompts name; [`CallSettings::references`] are positions in it. `None` where one could
     /// not be made, which was reported.
     pub references: Vec<Option<Arc<Reference>>>,
@@ -237,7 +241,7 @@ pub struct Agent {
 /// What an agent was compiled from. Two are equal when nothing but places, comments and white space differs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Written {
-    /// The modules that it sees: its own, what it imports, the project file.
+    /// The modules that it sees: its own, what it imports, and of the project file what it is made of.
     pub modules: Vec<Arc<Module>>,
     /// The template files that it draws in, by name.
     pub templates: BTreeMap<String, Arc<str>>,
@@ -260,6 +264,11 @@ impl Agent {
     /// Whether two agents mean the same: places, comments and white space do not count.
     pub fn same_as(&self, other: &Agent) -> bool {
         self.name == other.name && self.file == other.file && self.written == other.written
+    }
+
+    /// The models that calls with these settings try, in order.
+    pub fn models_of(&self, settings: &CallSettings) -> &[ModelChoice] {
+        self.models.get(settings.models).map_or(&[], Vec::as_slice)
     }
 
     /// What its processes do when the program changes, where the author says so.
@@ -287,7 +296,7 @@ pub struct Input {
 }
 
 /// One compiled action.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Action {
     /// Its full name; a state's action is `State.action`.
     pub name: String,

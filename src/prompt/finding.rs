@@ -55,6 +55,8 @@ pub struct Checked {
     pub ran: IndexSet<String>,
     /// Files under `prompts/` that are included, extended or imported, directly or not.
     pub files: IndexSet<String>,
+    /// Whether other files under `prompts/` would be drawn in if they were there: names are computed, or may be missing.
+    pub looks_around: bool,
 }
 
 impl Checked {

@@ -74,7 +74,7 @@ impl Known {
             }
         }
         callers.extend(actions.keys().cloned());
-        let open_tools = agent.written.modules.iter().any(|module| !module.mcp_servers.is_empty());
+        let open_tools = program.project.as_ref().is_some_and(|project| !project.mcp_servers.is_empty());
         Known { agent: agent.clone(), actions, callers, tools, open_tools }
     }
 

@@ -74,7 +74,7 @@ impl AgentCx<'_> {
         let mut settings = self.settings(defaults, &scope);
         settings.references = self.references_of(defaults);
         if let Some(llm) = &record.llm {
-            settings.models = self.models(llm, 0);
+            settings.models = self.models(llm);
         }
         self.long_references(&settings);
         if let Some(confidence) = record.confidence.filter(|confidence| *confidence > 1.0) {

@@ -1,14 +1,15 @@
 //! Limits: the agent's own over the project's.
 
-use crate::decl::workflow::Limits as Written;
+use crate::decl::Module;
 use crate::program::Limits;
 
-use super::super::agent::AgentCx;
+use super::super::load::Loaded;
 
-/// The limits that hold for the agent.
-pub(crate) fn resolve(cx: &mut AgentCx<'_>) -> Limits {
+/// The limits that hold for the agent of a module.
+pub(crate) fn resolve(loaded: &Loaded<'_>, own: &Module) -> Limits {
+    let project = loaded.project.and_then(|id| loaded.modules[id.0].decl.limits.as_ref());
     let mut limits = Limits::default();
-    for written in written(cx).into_iter().rev() {
+    for written in project.into_iter().chain(&own.limits) {
         limits.actions = written.actions.map_or(limits.actions, |actions| u64::from(actions.get()));
         limits.cost = written.cost.unwrap_or(limits.cost);
         limits.tokens = written.tokens.unwrap_or(limits.tokens);
@@ -17,10 +18,4 @@ pub(crate) fn resolve(cx: &mut AgentCx<'_>) -> Limits {
         limits.depth = written.depth.unwrap_or(limits.depth);
     }
     limits
-}
-
-/// The agent's own limits, then the project's.
-fn written<'a>(cx: &AgentCx<'a>) -> Vec<&'a Written> {
-    let project = cx.loaded.project.and_then(|id| cx.loaded.modules[id.0].decl.limits.as_ref());
-    cx.heads.own.limits.as_ref().into_iter().chain(project).collect()
 }

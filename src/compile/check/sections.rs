@@ -16,6 +16,12 @@ pub(crate) fn check(loaded: &Loaded<'_>, findings: &mut Diagnostics) {
     }
 }
 
+/// Whether a module has a section that it cannot have.
+pub(crate) fn is_misplaced(module: &LoadedModule) -> bool {
+    let allowed = allowed(module.kind);
+    module.keys.iter().any(|key| !allowed.contains(&key.value.as_str()))
+}
+
 fn allowed(kind: ModuleKind) -> Vec<&'static str> {
     let own = match kind {
         ModuleKind::Project => PROJECT_SECTIONS,

@@ -19,6 +19,21 @@ const FILES: &[(&str, &[&str])] = &[
             "project: {prompts: other}\nmodels: {default: openai/gpt-4.1}\n",
             "models: [\n",
             "",
+            "models: {default: demo/a}\nproviders: {demo: {kind: scripted, file: script.yaml}}\nlogging: {personality: starwars}\nstore: {keep: 3}\n",
+            "limits: {actions: 7}\nmodels: {default: {role: fast, temperature: 0.5}, roles: {fast: demo/f, slow: {role: fast, fallback: [demo/g]}}, embedding: demo/e}\nproviders: {demo: {kind: scripted, file: script.yaml, requests_per_minute: 3}}\n",
+            "limits: {cost: 2}\nmodels: {default: demo/a, roles: {fast: demo/h, slow: demo/s, spare: demo/t}}\nproviders: {demo: {kind: scripted, file: script.yaml}, other: {kind: openai, base_url: 'https://localhost/v1'}}\n",
+            "models: {default: other/a, roles: {fast: other/h, slow: demo/s, own: demo/o}}\nproviders: {demo: {kind: scripted, file: script.yaml}, other: {kind: openai, base_url: 'https://localhost/v1'}}\n",
+            "models: {default: demo/a, roles: {fast: mine, slow: demo/s}}\nproviders: {demo: {kind: scripted, file: script.yaml}}\n",
+            "models: {default: nowhere/a}\nproviders: {demo: {kind: scripted, file: script.yaml}}\n",
+            "providers: {demo: {kind: scripted, file: script.yaml}}\nmodels: {default: demo/a, roles: {fast: demo/h, slow: demo/s}}\ndefaults: {persona: clerk, timeout: 3s}\npersonas: {clerk: {name: Bob, voice: calm, persona: kind, objective: help}, spare: {role: x, goal: y, backstory: z}}\n",
+            "providers: {demo: {kind: scripted, file: script.yaml}}\nmodels: {default: demo/a, roles: {fast: demo/h, slow: demo/s}}\ndefaults: {persona: clerk, timeout: 4s}\npersonas: {clerk: {name: Bob, voice: calm, persona: kind, objective: help}, spare: {role: '{{', goal: y}, aide: {role: x, name: y}}\n",
+            "providers: {demo: {kind: scripted, file: script.yaml}}\nmodels: {default: demo/a}\nmcp_servers: {docs: {command: docs}}\ntool_groups: {docs: {from: [{mcp: docs}]}}\ndefaults: {tools: [docs]}\npermissions: {allow: ['mcp:docs']}\n",
+            "providers: {demo: {kind: scripted, file: script.yaml}}\nmodels: {default: demo/a}\nmcp_servers: {docs: {command: docs}}\ntool_groups: {docs: {from: [{mcp: docs}]}}\ndefaults: {tools: [docs]}\npermissions: {deny: ['mcp:docs']}\n",
+            "models: {default: demo/a, catalog: {demo/a: {context_tokens: 10}}}\nproviders: {demo: {kind: scripted, file: script.yaml}}\n",
+            "models: {default: demo/b, catalog: {demo/a: {context_tokens: 10}}}\nproviders: {demo: {kind: scripted, file: script.yaml}}\n",
+            "types: {Topic: {name: string}}\nproviders: {demo: {kind: scripted, file: script.yaml}}\nmodels: {default: demo/a}\n",
+            "actions: {}\nproviders: {demo: {kind: scripted, file: script.yaml}}\nmodels: {default: demo/a}\n",
+            "providers: {demo: {kind: scripted, file: script.yaml}}\nmodels: {default: demo/a}\nguardrails: {polite: {check: [reply], prompt: Is it polite?, scope: all}}\nautonomy: {goal_cut_off: 0.9}\n",
         ],
     ),
     ("script.yaml", &["replies: []\n", "replies: [{reply: x}]\n", "replies: 1\n", ""]),
@@ -48,6 +63,8 @@ const FILES: &[(&str, &[&str])] = &[
             "agent: one\nimport: [../shared/types.yaml, platform]\ninputs: Topic\nactions:\n  write: {inputs: Topic, output: Report, prompt: {template: write}, achieves: Written}\n",
             "agent: one\nimport: ../shared/types.yaml\ndescription: Writes\ninputs: [Topic, UserInput]\nactions:\n  write: {inputs: Topic, output: Report, prompt: 'On {{ topic.name }}', achieves: Written}\n",
             "agent: two\nimport: ../shared/types.yaml\nactions: {}\n",
+            "agent: one\nimport: ../shared/types.yaml\ninputs: Topic\nmodels: {roles: {own: {role: fast}, mine: demo/m}}\ndefaults: {timeout: 9s}\nactions:\n  write: {inputs: Topic, output: Report, llm: {role: slow, max_tokens: 9}, prompt: 'On {{ topic.name }}', achieves: Written}\n",
+            "agent: one\nimport: ../shared/types.yaml\ninputs: Topic\nmodels: {default: {role: fast}}\npersonas: {spare: {role: a, goal: b, backstory: c}}\ndefaults: {persona: spare, tools: [two]}\nactions:\n  write: {inputs: Topic, output: Report, prompt: \"{% include 'gone.jinja' ignore missing %}{% include topic.name ~ '.jinja' %}\", achieves: Written}\n",
             "agent: one\nactions: {write: {inputs: Topic\n",
             "",
         ],
@@ -73,14 +90,23 @@ const FILES: &[(&str, &[&str])] = &[
         "prompts/write.jinja",
         &["On {{ topic.name }}{% include 'more.jinja' %}\n", "About {{ topic.name }}\n", "{{ topic.", ""],
     ),
+    ("prompts/gone.jinja", &["", "{{ nothing }}", "here"]),
     ("prompts/more.jinja", &["!", "?{{ config }}", "{% if %}", ""]),
     ("prompts/say.jinja", &["Say {{ user_input.content }}", "{{ user_input.contnt }}", ""]),
     ("references/set.yaml", &["references: {shared: {text: y}}\n", "references: {notes: {text: y}}\n", ""]),
-    ("notes.md", &["notes", "other notes", ""]),
+    (
+        "notes.md",
+        &[
+            "notes",
+            "other notes",
+            "",
+            "Notes that are longer than ten tokens, and so too long for a model that reads only ten of them at once.\n",
+        ],
+    ),
     (
         "workflows/four.yaml",
         &[
-            "agent: four\ninputs: UserInput\ntypes: {Out: {text: string}}\nreferences: {able: {skills: skills}, notes: {file: notes.md}}\nactions:\n  say: {inputs: UserInput, output: Out, references: [able, notes], prompt: x, achieves: Said}\n",
+            "agent: four\ninputs: UserInput\ntypes: {Out: {text: string}}\nreferences: {able: {skills: skills}, notes: {file: notes.md, mode: prompt}}\nactions:\n  say: {inputs: UserInput, output: Out, references: [able, notes], prompt: x, achieves: Said}\n",
             "",
         ],
     ),
@@ -109,7 +135,8 @@ impl Dice {
 }
 
 fn edit(world: &MemoryWorld, dice: &mut Dice) {
-    let (path, variants) = FILES[dice.below(FILES.len())];
+    // The first is the project file, which has the most to say.
+    let (path, variants) = FILES[dice.below(FILES.len() + 5).saturating_sub(5)];
     match variants[dice.below(variants.len())] {
         "" => world.delete(path),
         text => world.save(path, text),
@@ -119,6 +146,7 @@ fn edit(world: &MemoryWorld, dice: &mut Dice) {
 /// Everything that can be told of a compilation, with files by their paths.
 fn told(compiled: Compiled) -> Vec<String> {
     let files = Regex::new(r"FileId\((\d+)\)").expect("a pattern");
+    let in_project = Regex::new(r"Span \{ file: agent-run.yaml, [^}]*\}").expect("a pattern");
     let named = |text: String| {
         let path = |found: &regex::Captures<'_>| {
             let id = found[1].parse().map(crate::source::FileId).unwrap_or_default();
@@ -134,7 +162,11 @@ fn told(compiled: Compiled) -> Vec<String> {
     for agent in compiled.program.iter().flat_map(|program| &program.agents) {
         told.push(named(format!("{:?}", agent.actions)));
         told.push(named(format!("{:?}", (&agent.name, &agent.inputs, &agent.goals, &agent.facts, &agent.operators))));
-        told.push(named(format!("{:?}", (&agent.written, &agent.tools, &agent.config, &agent.conditions))));
+        told.push(named(format!("{:?}", (&agent.tools, &agent.config, &agent.conditions, &agent.guardrails))));
+        told.push(named(format!("{:?}", (&agent.models, &agent.embedding, &agent.limits, &agent.supervisor))));
+        // What is left alone keeps the places that the project file had.
+        let written = named(format!("{:?}", agent.written));
+        told.push(in_project.replace_all(&written, "").into_owned());
     }
     told
 }
@@ -173,6 +205,143 @@ fn an_edit_gives_what_a_compilation_from_nothing_gives() {
             }
         }
     }
+}
+
+/// A project, and what its compilations have left.
+struct Edited {
+    world: Arc<MemoryWorld>,
+    memory: Memory,
+    snapshot: Snapshot,
+}
+
+impl Edited {
+    fn new(files: &[(&str, &str)]) -> Edited {
+        let world = Arc::new(MemoryWorld::with_files(files.iter().copied()));
+        Edited { snapshot: Snapshot::new(world.clone()), memory: Memory::new(), world }
+    }
+
+    fn compiled(&mut self, edits: &[(&str, &str)]) -> Compiled {
+        edits.iter().for_each(|(path, text)| self.world.save(path, *text));
+        self.snapshot = self.snapshot.next();
+        compile_again(&self.snapshot, Entry::Project, &mut self.memory)
+    }
+
+    fn agents(&mut self, edits: &[(&str, &str)]) -> Vec<Arc<Agent>> {
+        let compiled = self.compiled(edits);
+        assert!(!compiled.diagnostics.has_errors(), "{:?}", lines(&compiled));
+        compiled.program.expect("a program").agents.clone()
+    }
+}
+
+/// The agents that are the very ones that they were, and those whose strings were taken over.
+fn taken_over(before: &[Arc<Agent>], after: &[Arc<Agent>]) -> (String, String) {
+    let names = |is_taken: &dyn Fn(&Arc<Agent>, &Arc<Agent>) -> bool| {
+        let taken = after.iter().filter(|agent| before.iter().any(|before| is_taken(before, agent)));
+        let mut names: Vec<&str> = taken.map(|agent| agent.name.as_str()).collect();
+        names.sort_unstable();
+        names.join(" ")
+    };
+    (names(&|a, b| Arc::ptr_eq(a, b)), names(&|a, b| Arc::ptr_eq(&a.templates, &b.templates)))
+}
+
+#[test]
+fn an_edit_of_the_project_file_costs_the_agents_that_use_what_it_touches() {
+    let flow = |name: &str, rest: &str| {
+        format!(
+            "agent: {name}\ntypes: {{Out: {{text: string}}}}\n{rest}\nactions:\n  go: {{inputs: UserInput, output: Out, prompt: Hello, achieves: Said}}\n"
+        )
+    };
+    let plain = flow("plain", "");
+    let quick = flow("quick", "models: {default: {role: fast}}");
+    let voiced = flow("voiced", "defaults: {persona: clerk, timeout: 9s}");
+    let project = "models:\n  default: openai/a\n  roles: {fast: openai/f, spare: openai/s}\npersonas:\n  clerk: {name: Ann, voice: calm, persona: kind, objective: help}\n  other: {name: Bob, voice: calm, persona: kind, objective: help}\n";
+    let files = [
+        ("workflows/1.yaml", &*plain),
+        ("workflows/2.yaml", &*quick),
+        ("workflows/3.yaml", &*voiced),
+        ("agent-run.yaml", project),
+    ];
+    let all = "plain quick voiced";
+    let edits: &[(&str, &str, &str, &str)] = &[
+        // What, by what; the agents that are the very ones; those whose strings are not compiled anew.
+        ("models:\n  default", "# a comment\n\nmodels:\n  default", all, all),
+        (
+            "models:\n  default",
+            "logging: {personality: starwars}\nstore: {keep: 3}\nautonomy: {goal_cut_off: 0.9}\nmodels:\n  default",
+            all,
+            all,
+        ),
+        (
+            "models:\n  default",
+            "providers: {openai: {requests_per_minute: 3}, mine: {kind: openai, base_url: 'https://localhost/v1'}}\nmodels:\n  default",
+            all,
+            all,
+        ),
+        ("models:\n  default", "permissions: {allow: [internet]}\nproject: {name: x}\nmodels:\n  default", all, all),
+        ("spare: openai/s", "spare: openai/z, more: openai/m", all, all),
+        ("name: Bob", "name: Cid", all, all),
+        ("fast: openai/f", "fast: {model: openai/f, temperature: 0.5}", "plain voiced", all),
+        ("default: openai/a", "default: {role: spare, fallback: [openai/b]}", "quick", all),
+        ("models:\n  default", "limits: {actions: 5}\nmodels:\n  default", "", all),
+        ("models:\n  default", "defaults: {timeout: 5s}\nmodels:\n  default", "voiced", "voiced"),
+        ("name: Ann", "name: Eve", "plain quick", "plain quick"),
+        ("models:\n  default", "config: {tone: kind}\nmodels:\n  default", "", ""),
+    ];
+    for (from, to, same, shared) in edits {
+        let mut edited = Edited::new(&files);
+        let before = edited.agents(&[]);
+        let text = project.replacen(from, to, 1);
+        assert_ne!(text, project);
+        let after = edited.agents(&[("agent-run.yaml", &text)]);
+        assert_eq!(taken_over(&before, &after), ((*same).to_owned(), (*shared).to_owned()), "{to}");
+        // And back, by way of a file that is half there.
+        assert!(edited.compiled(&[("agent-run.yaml", "models: [")]).program.is_none());
+        let back = edited.agents(&[("agent-run.yaml", project)]);
+        assert_eq!(taken_over(&after, &back), ((*same).to_owned(), (*shared).to_owned()), "back from {to}");
+    }
+}
+
+#[test]
+fn a_file_that_comes_or_goes_costs_the_agents_that_looked_for_it() {
+    let flow = |name: &str, body: &str| {
+        format!(
+            "agent: {name}\ntypes: {{Out: {{text: string}}}}\nactions:\n  go: {{inputs: UserInput, output: Out, {body}, achieves: Said}}\n"
+        )
+    };
+    let plain = flow("plain", "prompt: Hello");
+    let drawn = flow("drawn", "prompt: {template: drawn}");
+    let soft = flow("soft", "prompt: \"{% include 'later.jinja' ignore missing %}\"");
+    let handing = flow("handing", "prompt: Ask, tools: [plain]");
+    let files = [
+        ("workflows/1.yaml", &*plain),
+        ("workflows/2.yaml", &*drawn),
+        ("workflows/3.yaml", &*soft),
+        ("workflows/4.yaml", &*handing),
+        ("prompts/drawn.jinja", "Hello"),
+        ("references/set.yaml", "references: {a: {text: x}}\n"),
+    ];
+    let (all, mut edited) = ("drawn handing plain soft", Edited::new(&files));
+    let mut before = edited.agents(&[]);
+    let mut after_edit = |path: &str, text: Option<&str>| {
+        let after = match text {
+            Some(text) => edited.agents(&[(path, text)]),
+            None => {
+                edited.world.delete(path);
+                edited.agents(&[])
+            }
+        };
+        let taken = taken_over(&before, &after).0;
+        before = after;
+        taken
+    };
+    assert_eq!(after_edit("workflows/5.yaml", Some(&flow("fifth", "prompt: Hi"))), all);
+    assert_eq!(after_edit("workflows/5.yaml", Some(&flow("sixth", "prompt: Hi"))), all);
+    assert_eq!(after_edit("workflows/5.yaml", None), all);
+    assert_eq!(after_edit("schemas/new.json", Some("{}")), all);
+    assert_eq!(after_edit("references/more.yaml", Some("references: {b: {text: y}}\n")), all);
+    assert_eq!(after_edit("prompts/more.jinja", Some("more")), "drawn handing plain");
+    assert_eq!(after_edit("prompts/more.jinja", None), "drawn handing plain");
+    assert_eq!(after_edit("prompts/drawn.jinja", Some("Other")), "handing plain soft");
 }
 
 #[test]

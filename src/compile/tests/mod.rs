@@ -84,8 +84,11 @@ fn star_news_compiles_to_a_program_with_a_plan() {
     assert_eq!(lines(&compiled), Vec::<String>::new());
     let agent = agent(&[("workflows/star-news.yaml", STAR_NEWS)]);
     assert_eq!(planned(&agent), ["extract_star_person", "retrieve_horoscope", "find_news", "writeup"]);
-    assert_eq!(agent.actions[2].settings.models[0].model, "anthropic/claude-sonnet-4-5");
-    assert_eq!(agent.actions[2].settings.models[0].roles, ["best"]);
+    let models = agent.models_of(&agent.actions[2].settings);
+    assert_eq!(
+        (models[0].model.as_str(), models[0].roles.as_slice()),
+        ("anthropic/claude-sonnet-4-5", &["best".to_owned()][..])
+    );
     assert!(agent.unsupported.is_empty(), "{:?}", agent.unsupported);
     assert_eq!(compiled.checked.actions, 4);
 }

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::{Case, failure, output, ran};
-use crate::action::context::{CallSettings, ModelChoice, PromptCall, Question};
+use crate::action::context::{CallSettings, PromptCall, Question};
 use crate::action::{Body, Context, Failure};
 use crate::engine::{Engine, Person};
-use crate::llm::{Message, Options};
+use crate::llm::Message;
 use crate::process::{AnswerError, Event, Process, Status, What};
 use crate::program::{Agent, Program};
 use crate::tool::Confirm;
@@ -48,16 +48,7 @@ fn call(cx: &dyn Context, text: &str) -> PromptCall {
         system: None,
         messages: vec![Message::user(text)],
         output: None,
-        settings: Arc::new(CallSettings {
-            models: vec![ModelChoice {
-                auto: None,
-                roles: vec!["default".into()],
-                model: "openai/gpt-4.1-mini".into(),
-                options: Options::default(),
-                retries: Some(0),
-            }],
-            ..CallSettings::default()
-        }),
+        settings: Arc::new(CallSettings::default()),
         attempts: 1,
     }
 }

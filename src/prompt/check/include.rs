@@ -56,7 +56,10 @@ impl<'a> Checker<'a> {
         let several = patterns.len() > 1;
         let mut found: Vec<String> = Vec::new();
         for pattern in &patterns {
-            for file in pattern.matches(self.files) {
+            let matches = pattern.matches(self.files);
+            // Another file may be the one that is meant, once it is there.
+            self.out.looks_around |= matches.is_empty() || !matches!(pattern, NamePattern::Exact(_));
+            for file in matches {
                 if !found.iter().any(|seen| seen == file) {
                     found.push(file.to_owned());
                 }

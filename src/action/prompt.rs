@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use crate::decl::{Count, Data as WrittenData, Defs, List, Name, Read, ReadCx, Table, Template};
 use crate::diag::{Diagnostic, suggest};
-use crate::llm::{ImageSource, Message, OutputSchema, Part};
+use crate::llm::{ImageSource, Message, OutputSchema, Part, picture_format};
 use crate::prompt::{Data, TemplateId, Ty, Var, to_json};
 use crate::record;
 use crate::source::Node;
@@ -353,7 +354,10 @@ fn image(object: &Map<String, Value>, cx: &dyn Context) -> Result<Part, Failure>
     let text = |key: &str| object.get(key).and_then(Value::as_str);
     let mime = |place: &str| text("mime").map_or_else(|| mime_of(place).to_owned(), str::to_owned);
     if let Some(data) = text("data") {
-        return Ok(Part::Image { mime: mime(""), source: ImageSource::Data(data.to_owned()) });
+        // A picture that is not what it says is refused by providers.
+        let found = STANDARD.decode(data).ok().and_then(|bytes| picture_format(&bytes));
+        let mime = found.map_or_else(|| mime(""), str::to_owned);
+        return Ok(Part::Image { mime, source: ImageSource::Data(data.to_owned()) });
     }
     if let Some(url) = text("url") {
         return Ok(Part::Image { mime: mime(url), source: ImageSource::Url(url.to_owned()) });
@@ -366,8 +370,11 @@ fn image(object: &Map<String, Value>, cx: &dyn Context) -> Result<Part, Failure>
         .world()
         .read_bytes(Path::new(path))
         .map_err(|why| Failure::new(FailureKind::Error, format!("the image `{path}` cannot be read: {why}")))?;
-    let data = base64::engine::general_purpose::STANDARD.encode(bytes);
-    Ok(Part::Image { mime: mime(path), source: ImageSource::Data(data) })
+    let Some(mime) = picture_format(&bytes) else {
+        let message = format!("the image `{path}` is no PNG, JPEG, GIF or WebP");
+        return Err(Failure::new(FailureKind::Validation, message));
+    };
+    Ok(Part::Image { mime: mime.to_owned(), source: ImageSource::Data(STANDARD.encode(bytes)) })
 }
 
 /// The media type that a file's ending means; PNG when it means none.

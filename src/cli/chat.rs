@@ -129,7 +129,10 @@ impl Screen {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &event.what {
             What::LlmRequest { messages, system, .. } if self.show_prompts => {
-                let shown = system.iter().cloned().chain(messages.iter().map(ToString::to_string));
+                let told = messages.iter().map(|message| {
+                    format!("{}: {}", message["role"].as_str().unwrap_or("user"), super::observe::content(message))
+                });
+                let shown = system.iter().map(|text| format!("system: {text}")).chain(told);
                 shown.for_each(|text| self.out.note(self.out.paint_err(DIM, text)));
             }
             What::LlmRequest { action, .. } => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::llm::{self, Message};
 use crate::process::event::{Event, What};
 use crate::process::host::Observer;
 
@@ -218,6 +219,7 @@ impl Watcher {
 
     fn response(&self, action: &str, model: &str, reply: &str) {
         if self.show.responses {
+            let reply = if reply.is_empty() { "(no text)" } else { reply };
             self.list.line(self.heading(&format!("reply to {action} from {model}")) + &block("assistant", reply));
         }
     }
@@ -261,14 +263,15 @@ fn block(role: &str, text: &str) -> String {
     format!("  {role}:\n{}\n", lines.join("\n"))
 }
 
-/// The text of a message: its parts, of which those without text are shown as JSON.
-fn content(message: &serde_json::Value) -> String {
-    let Some(parts) = message["parts"].as_array() else {
-        return message["content"].as_str().map_or_else(|| message.to_string(), str::to_owned);
-    };
-    let text = |part: &serde_json::Value| part["text"].as_str().map_or_else(|| part.to_string(), str::to_owned);
-    parts.iter().map(text).collect::<Vec<_>>().join("\n")
+/// The text of a message for people.
+pub(super) fn content(message: &serde_json::Value) -> String {
+    match serde_json::from_value::<Message>(message.clone()) {
+        Ok(message) => llm::message_shown(&message),
+        // An event of another version.
+        Err(_) => message.to_string(),
+    }
 }
+
 /// How far a call of a tool has come, on one line.
 fn far(tool: &str, progress: f64, total: Option<f64>, message: Option<&str>) -> String {
     let at = match total {

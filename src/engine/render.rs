@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::action::context::PromptCall;
-use crate::llm::{Message, Part, Request, Role};
+use crate::llm::{Message, Part, Request, Role, picture_shown};
 use crate::process::references::refer;
 use crate::process::run::Given;
 use crate::process::tool_loop::ToolLoop;
@@ -41,7 +41,7 @@ pub struct RenderDocument {
 pub struct MessageDocument {
     /// `system`, `user`, `assistant` or `tool`.
     pub role: String,
-    /// The text; an image shows as `[image …]`.
+    /// The text; an image shows as `<image/png, 12,345 bytes, sha256 …>`.
     pub content: String,
     /// About how many tokens it has: a quarter of the bytes.
     pub tokens_estimate: u64,
@@ -233,7 +233,7 @@ fn message(message: &Message) -> MessageDocument {
     };
     let shown = message.parts.iter().map(|part| match part {
         Part::Text { text } | Part::Thinking { text, .. } => text.clone(),
-        Part::Image { mime, .. } => format!("[image {mime}]"),
+        Part::Image { mime, source } => picture_shown(mime, source),
         Part::ToolCall { name, arguments, .. } => format!("[call {name} {arguments}]"),
         Part::ToolResult { name, content, .. } => format!("[result of {name}] {content}"),
     });

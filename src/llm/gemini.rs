@@ -26,6 +26,8 @@ const BASE_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
 const KEY_VARIABLE: &str = "GEMINI_API_KEY";
 /// Tags the signatures of this wire.
 const WIRE: &str = "gemini";
+/// The least that Gemini 2.5 Pro thinks.
+const PRO_BUDGET_TOKENS_MIN: u32 = 128;
 
 /// The line of [`PROVIDERS`](super::PROVIDERS).
 pub(crate) const KIND: ProviderKind = ProviderKind {
@@ -173,15 +175,32 @@ fn generation_config(request: &Request) -> Map<String, Value> {
     settings.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))).collect()
 }
 
-/// Gemini 3 takes a level, models before it a budget.
+/// Gemini 3 takes a level, models before it a budget. None can be brought to think not at all but the smaller ones before 3.
 fn thinking_config(model: &str, thinking: &Thinking) -> Value {
-    let level = generation(model) >= 3;
-    match (thinking.effort().zip(thinking.budget()), level) {
-        (Some((effort, _)), true) => json!({"includeThoughts": true, "thinkingLevel": effort.to_ascii_uppercase()}),
-        (Some((_, budget)), false) => json!({"includeThoughts": true, "thinkingBudget": budget}),
-        (None, true) => json!({"thinkingLevel": "MINIMAL"}),
-        (None, false) => json!({"thinkingBudget": 0}),
+    let shown = thinking.effort().is_some();
+    let mut config = match generation(model) >= 3 {
+        true => json!({"thinkingLevel": level(model, thinking.effort().unwrap_or("minimal"))}),
+        false => {
+            let least = if model.contains("2.5-pro") { PRO_BUDGET_TOKENS_MIN } else { 0 };
+            json!({"thinkingBudget": thinking.budget().unwrap_or(0).max(least)})
+        }
+    };
+    if shown {
+        config["includeThoughts"] = json!(true);
     }
+    config
+}
+
+/// The level of a model that is nearest to an effort.
+fn level(model: &str, effort: &str) -> String {
+    let id = model.rsplit('/').next().unwrap_or(model);
+    let is_of = |families: &[&str]| families.iter().any(|family| id.starts_with(family));
+    let nearest = match effort {
+        "minimal" if !is_of(&["gemini-3-flash", "gemini-3.1-flash", "gemini-3.5-flash"]) => "low",
+        "medium" if is_of(&["gemini-3-pro"]) => "high",
+        effort => effort,
+    };
+    nearest.to_ascii_uppercase()
 }
 
 /// The wire form of tools: `parameters` in its own dialect, else the JSON Schema as it is.
@@ -448,9 +467,35 @@ mod tests {
                 r#""tools":[{"functionDeclarations":[{"name":"get_forecast","description":"Forecast","parameters":{"type":"OBJECT","#,
                 r#""properties":{"city":{"type":"STRING"}},"propertyOrdering":["city"],"required":["city"]}}]}],"#,
                 r#""toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["get_forecast"]}},"#,
-                r#""generationConfig":{"stopSequences":["END"],"thinkingConfig":{"includeThoughts":true,"thinkingBudget":2000}}}"#,
+                r#""generationConfig":{"stopSequences":["END"],"thinkingConfig":{"thinkingBudget":2000,"includeThoughts":true}}}"#,
             )
         );
+    }
+
+    #[test]
+    fn each_model_is_told_how_much_to_think_in_words_that_it_takes() {
+        let told = |model: &str, thinking: Thinking| thinking_config(model, &thinking);
+        let effort = |word: &str| Thinking::Effort(word.into());
+        assert_eq!(
+            told("gemini-3.1-pro-preview", effort("medium")),
+            json!({"thinkingLevel": "MEDIUM", "includeThoughts": true})
+        );
+        for (model, effort, level) in [
+            ("gemini-3-pro-preview", "medium", "HIGH"),
+            ("gemini-3-pro-preview", "minimal", "LOW"),
+            ("gemini-3-flash-preview", "minimal", "MINIMAL"),
+            ("gemini-3.8-flash", "minimal", "LOW"),
+        ] {
+            assert_eq!(told(model, Thinking::Effort(effort.into()))["thinkingLevel"], level, "{model} {effort}");
+        }
+        for (model, off) in [
+            ("gemini-3-flash-preview", json!({"thinkingLevel": "MINIMAL"})),
+            ("models/gemini-3.1-pro-preview", json!({"thinkingLevel": "LOW"})),
+            ("gemini-2.5-flash", json!({"thinkingBudget": 0})),
+            ("gemini-2.5-pro", json!({"thinkingBudget": 128})),
+        ] {
+            assert_eq!(told(model, Thinking::Off), off, "{model}");
+        }
     }
 
     #[test]

@@ -54,12 +54,14 @@ pub use options::{Options, Thinking, ToolChoice};
 pub use provider::{BuildProvider, Capabilities, Environment, Llm, Past, ProviderConfig, ProviderKind, Rate};
 pub use recording::Recorder;
 pub use reply::{Delta, DeltaSink, Finish, NoSink, Reply, Usage};
-pub use request::{ImageSource, Message, OutputMode, OutputSchema, Part, Picture, Request, Role, ToolSpec};
+pub use request::{
+    ImageSource, Message, OutputMode, OutputSchema, Part, Picture, Request, Role, ToolSpec, picture_format,
+};
 pub use retry::{RetryPolicy, call_with_retries};
 pub use script::{Outcome, Rule, Script, ScriptError, Step, When};
 pub use scripted::Scripted;
 pub use secret::Secret;
-pub use transcript::{message_text, request_text, turn_text};
+pub use transcript::{message_shown, message_text, picture_shown, request_text, turn_text};
 
 use std::sync::Arc;
 

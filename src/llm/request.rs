@@ -115,6 +115,11 @@ impl Message {
         }
     }
 
+    /// Whether pictures are in what a person or the program says.
+    pub fn has_images(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Image { .. }))
+    }
+
     /// The text parts, joined by newlines.
     pub fn text(&self) -> String {
         text_of(&self.parts)
@@ -208,6 +213,17 @@ pub struct Picture {
     pub mime: String,
     /// The bytes, as base64 text.
     pub data: String,
+}
+
+/// The media type that the first bytes of a picture say, of those that every provider takes: PNG, JPEG, GIF and WebP.
+pub fn picture_format(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
 }
 
 /// Where an image's bytes are.

@@ -2,9 +2,13 @@
 
 use std::fmt::Write;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::request::{ImageSource, Message, OutputMode, Part, Request, Role};
+use super::sigv4::hex;
 
 /// Everything that a request sends, as text: model, options, system message, messages, tools, form of the reply. The same
 /// request always gives the same text.
@@ -86,23 +90,53 @@ fn role(message: &Message) -> &'static str {
     }
 }
 
-/// The parts of a message, each on lines of its own.
+/// The parts of a message, each on lines of its own, as snapshots and recordings hold them.
 pub fn message_text(message: &Message) -> String {
+    parts_text(message, |mime, source| match source {
+        ImageSource::Data(data) => format!("[image {mime}, {} bytes of base64]", data.len()),
+        ImageSource::Url(url) => format!("[image {mime}, {url}]"),
+    })
+}
+
+/// The parts of a message, each on lines of its own, for people: a picture shows as what it is, its size and its digest.
+pub fn message_shown(message: &Message) -> String {
+    parts_text(message, picture_shown)
+}
+
+/// A picture in a few words: `<image/png, 12,345 bytes, sha256 0a1b2c3d4e5f>`, or its address.
+pub fn picture_shown(mime: &str, source: &ImageSource) -> String {
+    match source {
+        ImageSource::Url(url) => format!("<{mime} at {url}>"),
+        ImageSource::Data(data) => match STANDARD.decode(data) {
+            Ok(bytes) => {
+                let digest = hex(&Sha256::digest(&bytes)[..6]);
+                format!("<{mime}, {} bytes, sha256 {digest}>", grouped(bytes.len()))
+            }
+            Err(_) => format!("<{mime}, {} characters that are no base64>", grouped(data.chars().count())),
+        },
+    }
+}
+
+/// A number with commas between thousands.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let places = digits.chars().enumerate();
+    let comma = |at: usize| at > 0 && (digits.len() - at).is_multiple_of(3);
+    places.fold(
+        String::new(),
+        |text, (at, digit)| if comma(at) { text + "," + &digit.to_string() } else { text + &digit.to_string() },
+    )
+}
+
+fn parts_text(message: &Message, picture: impl Fn(&str, &ImageSource) -> String) -> String {
     let shown = message.parts.iter().map(|part| match part {
         Part::Text { text } => text.clone(),
         Part::Thinking { text, .. } => format!("[thinking] {text}"),
-        Part::Image { mime, source } => {
-            let bytes = match source {
-                ImageSource::Data(data) => format!("{} bytes of base64", data.len()),
-                ImageSource::Url(url) => url.clone(),
-            };
-            format!("[image {mime}, {bytes}]")
-        }
+        Part::Image { mime, source } => picture(mime, source),
         Part::ToolCall { name, arguments, .. } => format!("[call {name} {}]", sorted(arguments)),
         Part::ToolResult { name, content, is_error, pictures, .. } => {
-            let seen = pictures
-                .iter()
-                .map(|picture| format!("\n[image {}, {} bytes of base64]", picture.mime, picture.data.len()));
+            let seen =
+                pictures.iter().map(|one| format!("\n{}", picture(&one.mime, &ImageSource::Data(one.data.clone()))));
             let seen: String = seen.collect();
             format!("[{} of {name}]\n{content}{seen}", if *is_error { "error" } else { "result" })
         }
@@ -124,5 +158,36 @@ pub(super) fn sorted(value: &Value) -> Value {
         }
         Value::Array(items) => items.iter().map(sorted).collect(),
         other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::Picture;
+
+    #[test]
+    fn people_are_told_what_a_picture_is_and_never_its_bytes() {
+        let data = STANDARD.encode([7; 12_345]);
+        let image = |source: ImageSource| Part::Image { mime: "image/png".into(), source };
+        let parts = vec![
+            image(ImageSource::Data(data.clone())),
+            image(ImageSource::Url("https://example.com/cat.png".into())),
+            image(ImageSource::Data("no base64!".into())),
+            Part::ToolResult {
+                id: "c1".into(),
+                name: "snap".into(),
+                content: "A shelf".into(),
+                is_error: false,
+                pictures: vec![Picture { mime: "image/png".into(), data }],
+            },
+        ];
+        assert_eq!(
+            message_shown(&Message { role: Role::User, parts }),
+            "<image/png, 12,345 bytes, sha256 14ed27068b27>\n<image/png at https://example.com/cat.png>\n\
+             <image/png, 10 characters that are no base64>\n\
+             [result of snap]\nA shelf\n<image/png, 12,345 bytes, sha256 14ed27068b27>"
+        );
+        assert_eq!([7, 700, 7_000, 1_234_567].map(grouped), ["7", "700", "7,000", "1,234,567"]);
     }
 }

@@ -94,7 +94,16 @@ pub(super) async fn ask(
         };
         // What was said before another model took over stays said; thoughts are the other model's own.
         let said = request.messages.len();
-        if !llm.capabilities(&request.model).images {
+        let sees = llm.capabilities(&request.model).images;
+        if !sees && request.messages.iter().any(Message::has_images) {
+            let message = format!(
+                "`{}` sees no pictures (`supports` of its entry in `models.catalog` lacks `images`); choose a model that does",
+                request.full_model()
+            );
+            unreachable = Failure::new(FailureKind::Llm, message);
+            continue;
+        }
+        if !sees {
             talk.added.iter_mut().for_each(Message::withhold_pictures);
         }
         request.messages.append(&mut talk.added);

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use crate::llm::Picture;
+use crate::llm::{Picture, picture_format};
 
 /// The most pictures that are shown of one result.
 const PICTURES_MAX: usize = 16;
@@ -63,7 +63,7 @@ impl Taken {
             return not_shown("it is no picture");
         }
         // Providers refuse a picture that is not what it says.
-        let Some(mime) = format_of(&bytes) else { return not_shown("only PNG, JPEG, GIF and WebP are") };
+        let Some(mime) = picture_format(&bytes) else { return not_shown("only PNG, JPEG, GIF and WebP are") };
         if size > PICTURE_BYTES_MAX {
             return not_shown(&format!("the most is {PICTURE_BYTES_MAX}"));
         }
@@ -83,17 +83,6 @@ fn bytes_of(map: &Map<String, Value>) -> Option<(&str, &str)> {
     let is_mime = mime.split_once('/').is_some_and(|(kind, of)| !kind.is_empty() && !of.is_empty());
     (is_mime && mime.len() < 128 && map.keys().all(is_own) && is_absent("path") && is_absent("url"))
         .then_some((mime, data))
-}
-
-/// The media type that the first bytes of a picture say.
-fn format_of(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
@@ -152,7 +141,7 @@ mod tests {
             if let Some((_, pictures)) = take(&json!([{"mime": mime, "data": data}])) {
                 for picture in pictures {
                     let bytes = STANDARD.decode(&picture.data);
-                    prop_assert_eq!(bytes.ok().as_deref().and_then(format_of), Some(picture.mime.as_str()));
+                    prop_assert_eq!(bytes.ok().as_deref().and_then(picture_format), Some(picture.mime.as_str()));
                 }
             }
         }

@@ -7,6 +7,7 @@ mod choose;
 mod explain;
 mod inspect;
 mod models;
+mod pictures;
 mod plan;
 mod record;
 mod references;

@@ -221,7 +221,7 @@ actions: {look: {inputs: UserInput, output: Story, prompt: {user: What is it?, i
 goals: {done: {output: Story}}
 ",
     )
-    .file("photos/cat.jpg", "JPEG")
+    .file("photos/cat.jpg", "GIF89a")
     .script(json!([{"reply": "a cat"}]));
     let (document, events) = case.observed().await;
     assert_eq!(output(&document), json!("a cat"));
@@ -230,7 +230,8 @@ goals: {done: {output: Story}}
         _ => None,
     });
     let expected = json!([
-        {"type": "image", "mime": "image/jpeg", "source": {"data": "SlBFRw=="}},
+        // What it is counts, not what it is called.
+        {"type": "image", "mime": "image/gif", "source": {"data": "R0lGODlh"}},
         {"type": "image", "mime": "image/gif", "source": {"url": "https://example.com/dog.gif"}},
         {"type": "text", "text": "What is it?"},
     ]);

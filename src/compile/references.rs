@@ -12,7 +12,7 @@ use crate::decl::{List, Name};
 use crate::diag::Diagnostic;
 use crate::llm::Secret;
 use crate::program::WrittenReference;
-use crate::reference::directory::{Directory, Filter};
+use crate::reference::directory::Directory;
 use crate::reference::document::Document;
 use crate::reference::git::{Repository, bad_url};
 use crate::reference::openapi::OpenApi;
@@ -223,8 +223,9 @@ impl AgentCx<'_> {
                 return None;
             }
             let of = written.r#ref.as_ref().map(|name| name.value.as_str());
-            let repository = Repository::new(&name.value, &url.value, of, Filter::default());
-            Arc::new(Skills::of_repository(&name.value, repository))
+            let filter = check::references::filter(self, written)?;
+            let repository = Repository::new(&name.value, &url.value, of, filter.clone());
+            Arc::new(Skills::of_repository(&name.value, repository, filter))
         } else if let Some(path) = &written.skills {
             Arc::new(Skills::new(&name.value, &path.value, self.skills(name, path)?, mode))
         } else if let Some(page) = &written.web_page {

@@ -40,7 +40,8 @@ impl Filter {
         Ok(Filter { include: globs(include, 0)?, exclude: globs(exclude, include.len())? })
     }
 
-    fn takes(&self, path: &str) -> bool {
+    /// Whether a file is taken, by its path.
+    pub(super) fn takes(&self, path: &str) -> bool {
         let fits = |globs: &[Glob]| globs.iter().any(|glob| glob.fits(path));
         (self.include.is_empty() || fits(&self.include)) && !fits(&self.exclude)
     }

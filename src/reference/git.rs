@@ -2,7 +2,8 @@
 //!
 //! What `ref` names is looked up once: the commit is written down beside the files, and later runs use it without
 //! asking, until `references --update` looks again. `git` runs with an environment of its own: no settings of the user
-//! or the system, no prompts, no hooks, no submodules, no filters, and no way but `https`, `ssh` and `file`.
+//! or the system, no prompts, no hooks, no submodules, no filters, and no way but `https`, `ssh` and `file`;
+//! `http` of this machine alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -98,6 +99,7 @@ pub fn bad_url(url: &str) -> Option<String> {
             None
         }
         Some(("file", rest)) if rest.starts_with('/') => None,
+        Some(("http", _)) if is_of_this_machine(url) => None,
         Some(("https" | "ssh" | "file", _)) => Some("this is not the URL of a repository".to_owned()),
         Some((scheme, _)) => Some(format!("repositories are not fetched by `{scheme}`")),
         // `git@github.com:org/repo.git`
@@ -108,6 +110,13 @@ pub fn bad_url(url: &str) -> Option<String> {
             (!is_short).then(|| "this is not the URL of a repository".to_owned())
         }
     }
+}
+
+/// Whether a URL is of a server on this machine, which is asked without encryption.
+fn is_of_this_machine(url: &str) -> bool {
+    let host = reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Why a text is no name of a branch, tag or commit; `None` when it may be one.
@@ -127,7 +136,7 @@ impl Repository {
     /// The URL without user and password.
     fn shown(&self) -> String {
         match reqwest::Url::parse(&self.url) {
-            Ok(mut url) if url.scheme() == "https" => {
+            Ok(mut url) if matches!(url.scheme(), "https" | "http") => {
                 let _ = (url.set_username(""), url.set_password(None));
                 url.to_string()
             }
@@ -271,6 +280,8 @@ struct Git<'a> {
 impl Git<'_> {
     /// Runs a command and gives what it prints.
     async fn run(&self, arguments: &[&str]) -> Result<String, Failure> {
+        // Nothing from elsewhere leads to a server of this machine.
+        let is_local = is_of_this_machine(self.url);
         let mut command = Command::new("git");
         command.env_clear().current_dir(self.files);
         command.envs(KEPT.iter().filter_map(|name| Some((*name, self.world.env(name)?))));
@@ -284,7 +295,7 @@ impl Git<'_> {
             ("SSH_ASKPASS", "true"),
             ("GIT_SSH_COMMAND", "ssh -oBatchMode=yes"),
             ("GIT_PROTOCOL_FROM_USER", "0"),
-            ("GIT_ALLOW_PROTOCOL", "https:ssh:file"),
+            ("GIT_ALLOW_PROTOCOL", if is_local { "https:ssh:file:http" } else { "https:ssh:file" }),
             ("GIT_LFS_SKIP_SMUDGE", "1"),
             ("LC_ALL", "C"),
         ] {
@@ -294,7 +305,11 @@ impl Git<'_> {
         if arguments.first() == Some(&"init") {
             command.env_remove("GIT_DIR").env_remove("GIT_WORK_TREE");
         }
-        command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting])).args(arguments);
+        command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        if is_local {
+            command.args(["-c", "protocol.http.allow=always"]);
+        }
+        command.args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         #[cfg(unix)]
         command.process_group(0);

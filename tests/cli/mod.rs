@@ -12,6 +12,7 @@ mod plan;
 mod record;
 mod references;
 mod references_api;
+mod references_git;
 mod references_use;
 mod replay;
 mod run;

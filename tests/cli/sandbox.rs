@@ -68,6 +68,39 @@ fn a_program_writes_its_directory_and_temporary_files_and_nothing_else() {
 }
 
 #[test]
+fn a_script_of_a_skill_does_not_write_its_skill() {
+    let Some(dir) = outside() else { return };
+    let script = "(echo x > mine.txt) 2>/dev/null && echo wrote; (echo x > ../SKILL.md) 2>/dev/null && echo changed; cat SKILL.md | tail -1; \
+                  echo t > \"/tmp/$$.agent-run-test\" && rm \"/tmp/$$.agent-run-test\" && echo tmp\n";
+    for (path, text) in [
+        ("agent-run.yaml", "permissions: {allow: [exec, files:read]}\nmodels: {default: openai/gpt-4.1-mini}\n"),
+        ("skills/count/SKILL.md", "---\nname: count\ndescription: Counts.\n---\nCount.\n"),
+        ("skills/count/scripts/count.sh", script),
+        (
+            "workflows/a.yaml",
+            "agent: a\ninputs: UserInput\ntypes: {Answer: {text: string}}\nreferences: {know: {skills: skills}}\nactions:\n  \
+             answer: {inputs: UserInput, output: Answer, references: know, prompt: Hello, achieves: Done}\n",
+        ),
+    ] {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("directories are made");
+        std::fs::write(path, text).expect("a file");
+    }
+    let arguments = json!({"name": "count", "script": "count.sh"}).to_string();
+    let mut command = std::process::Command::new(crate::support::project::program());
+    command.args(["tools", "call", "workflows/a.yaml", "know_run_script", &arguments]).current_dir(dir.path());
+    let output =
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).output().expect("it runs");
+    let (said, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if told.contains("programs run without a sandbox") {
+        eprintln!("SKIPPED: nothing confines programs here: {told}");
+        return;
+    }
+    assert_eq!(said.trim(), "Count.\ntmp", "{told}");
+    assert!(!dir.path().join("skills/count/mine.txt").exists());
+}
+
+#[test]
 fn the_network_is_there_only_where_internet_is_allowed() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();

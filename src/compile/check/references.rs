@@ -50,8 +50,8 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
 /// Keys that say nothing about a source of this kind.
 fn keys(cx: &mut AgentCx<'_>, reference: &Reference, source: &str) {
     let first = |list: &Option<List<Name>>| list.iter().flat_map(|list| list.iter()).next().map(|name| name.span);
-    let files: &[&str] = &["directory", "git"];
     let is_fetched = reference.skills.as_ref().is_some_and(super::super::skills::is_repository);
+    let files: &[&str] = if is_fetched { &["directory", "git", "skills"] } else { &["directory", "git"] };
     let of_commits: &[&str] = if is_fetched { &["git", "skills"] } else { &["git"] };
     let first_header = reference.headers.entries.first().map(|(name, _)| name.span);
     let keys: [(&str, Option<Span>, &[&str]); 5] = [
@@ -97,7 +97,7 @@ fn places(cx: &mut AgentCx<'_>, reference: &Reference) {
     let repository = reference.git.as_ref().or(skills);
     if let Some((url, why)) = repository.and_then(|url| Some((url, git::bad_url(&url.value)?))) {
         cx.report(Diagnostic::error("bad-url", url.span, why).help(
-            "repositories are fetched by `https://`, `ssh://` or `file:///`, such as `https://github.com/org/repo`",
+            "repositories are fetched by `https://`, `ssh://` or `file:///`, such as `https://github.com/org/repo`; by `http://` from this machine alone",
         ));
     }
     if let Some((of, why)) = reference.r#ref.as_ref().and_then(|of| Some((of, git::bad_ref(&of.value)?))) {

@@ -20,7 +20,7 @@ use crate::tool::narrow::{Allowed, Narrowing};
 use crate::value::{Field, ObjectDef, Shape, ShapeKind};
 use crate::world::SystemWorld;
 
-use super::super::directory::Tree;
+use super::super::directory::{Filter, Tree};
 use super::super::git::Repository;
 use super::super::{Content, Kept, Material, Mode, Reach};
 use super::{Found, Skill};
@@ -62,7 +62,7 @@ enum From {
     /// A directory of the project, read when the program was compiled.
     Project(Arc<Found>),
     /// A repository; what was found in it once it is here, and where.
-    Repository(Arc<Repository>, Mutex<Option<(PathBuf, Arc<Found>)>>),
+    Repository(Arc<Repository>, Filter, Mutex<Option<(PathBuf, Arc<Found>)>>),
 }
 
 impl Skills {
@@ -72,10 +72,10 @@ impl Skills {
         Skills { name: name.to_owned(), place: place.to_owned(), from: From::Project(found), in_tools }
     }
 
-    /// The skills of a repository.
-    pub fn of_repository(name: &str, repository: Repository) -> Skills {
+    /// The skills of a repository whose `SKILL.md` the filter takes.
+    pub fn of_repository(name: &str, repository: Repository, filter: Filter) -> Skills {
         let place = repository.place();
-        let from = From::Repository(Arc::new(repository), Mutex::default());
+        let from = From::Repository(Arc::new(repository), filter, Mutex::default());
         Skills { name: name.to_owned(), place, from, in_tools: false }
     }
 
@@ -83,7 +83,7 @@ impl Skills {
     fn known(&self) -> Option<Arc<Found>> {
         match &self.from {
             From::Project(found) => Some(Arc::clone(found)),
-            From::Repository(_, cell) => lock(cell).as_ref().map(|(_, found)| Arc::clone(found)),
+            From::Repository(.., cell) => lock(cell).as_ref().map(|(_, found)| Arc::clone(found)),
         }
     }
 
@@ -96,16 +96,20 @@ impl Skills {
                 };
                 Ok((blocking(move || Root::new(&project)).await?, Arc::clone(found)))
             }
-            From::Repository(repository, cell) => {
+            From::Repository(repository, filter, cell) => {
                 let root = repository.root(cx).await?;
                 let dir = root.dir().to_owned();
                 if let Some((_, found)) = lock(cell).as_ref().filter(|(known, _)| *known == dir) {
                     return Ok((root, Arc::clone(found)));
                 }
-                let within = dir.clone();
+                let (within, filter) = (dir.clone(), filter.clone());
                 let found = blocking(move || {
                     let world = SystemWorld::new(within);
-                    Ok(Arc::new(super::discover(&world, Path::new(""), &mut Sources::new())))
+                    let mut found = super::discover(&world, Path::new(""), &mut Sources::new());
+                    let is_taken = |file: &Path| filter.takes(&super::shown(file));
+                    found.skills.retain(|_, skill| is_taken(&skill.file));
+                    found.wrong.retain(|wrong| wrong.file.as_deref().is_none_or(is_taken));
+                    Ok(Arc::new(found))
                 })
                 .await?;
                 for wrong in found.wrong.iter().flat_map(|wrong| &wrong.findings) {
@@ -166,7 +170,7 @@ impl Skills {
     fn subject(&self, path: &Path) -> String {
         match &self.from {
             From::Project(_) => super::shown(path),
-            From::Repository(repository, _) => {
+            From::Repository(repository, ..) => {
                 format!("{}/{}", Tree::subject(&**repository).trim_end_matches('/'), super::shown(path))
             }
         }
@@ -386,7 +390,7 @@ impl Material for Skills {
 
     async fn content(&self, cx: &dyn Context, _: Mode, reach: Reach) -> Result<Content, Failure> {
         let is_here = match (&self.from, cx.world().root()) {
-            (From::Repository(repository, _), Some(root)) => repository.kept(root).is_some(),
+            (From::Repository(repository, ..), Some(root)) => repository.kept(root).is_some(),
             _ => true,
         };
         if reach == Reach::Kept && !is_here {
@@ -405,14 +409,14 @@ impl Material for Skills {
     fn kept(&self, root: &Path) -> Option<Kept> {
         match &self.from {
             From::Project(_) => None,
-            From::Repository(repository, _) => repository.kept(root),
+            From::Repository(repository, ..) => repository.kept(root),
         }
     }
 
     async fn refresh(&self, cx: &dyn Context) -> Result<Option<String>, Failure> {
         match &self.from {
             From::Project(_) => Ok(None),
-            From::Repository(repository, _) => repository.refresh(cx).await,
+            From::Repository(repository, ..) => repository.refresh(cx).await,
         }
     }
 
@@ -522,7 +526,7 @@ impl Body for Using {
             Act::Run => "exec",
         };
         let mut permissions = vec![permission.to_owned()];
-        if let From::Repository(repository, _) = &self.of.from
+        if let From::Repository(repository, ..) = &self.of.from
             && repository.permission() != permission
         {
             permissions.push(repository.permission().to_owned());

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::compile::{Checked, Entry};
+use crate::compile::{Checked, Entry, Memories};
 use crate::diag::{Diagnostic, Diagnostics, Severity, fix, render};
 use crate::program::Program;
 use crate::source::Sources;
@@ -24,7 +24,7 @@ pub(super) fn check(args: &CheckArgs, global: &Global, out: &Out) -> Result<Exit
         return watched(args, &root, &scopes, out);
     }
     let world = SystemWorld::new(&root);
-    let mut report = Report::of(&world, &scopes, args.strict);
+    let mut report = Report::of(&world, &scopes, args.strict, &mut Memories::default());
     let mut fixed = 0;
     // A correction may uncover the next one (a misspelt key hid its value), so a few rounds are made.
     for _ in 0..FIX_ROUNDS_MAX {
@@ -33,7 +33,7 @@ pub(super) fn check(args: &CheckArgs, global: &Global, out: &Out) -> Result<Exit
             break;
         }
         fixed += applied;
-        report = Report::of(&world, &scopes, args.strict);
+        report = Report::of(&world, &scopes, args.strict, &mut Memories::default());
     }
     report.show(args.format, fixed, out);
     let exit = if report.errors() > 0 { Exit::Wrong } else { Exit::Done };
@@ -46,16 +46,12 @@ pub(super) fn check(args: &CheckArgs, global: &Global, out: &Out) -> Result<Exit
 fn watched(args: &CheckArgs, root: &Path, scopes: &Scopes, out: &Out) -> Result<Exit, Fault> {
     let mut watch = Watch::new(root)?;
     let mut snapshot = Snapshot::new(Arc::new(SystemWorld::new(root)));
+    let mut memories = Memories::default();
     loop {
-        Report::of(&snapshot, scopes, args.strict).show(args.format, 0, out);
-        watch.aim(&snapshot.asked())?;
-        while snapshot.is_current() {
-            watch.wait(None);
-        }
-        if snapshot.lacks_content() {
-            watch.settle();
-        }
+        Report::of(&snapshot, scopes, args.strict, &mut memories).show(args.format, 0, out);
+        watch.wait_for_edit(&snapshot)?;
         snapshot = snapshot.next();
+        memories.next_round();
         // Rounds are told apart; on a terminal each begins on an empty screen.
         out.note(if out.live { "\x1b[2J\x1b[H" } else { "" });
     }
@@ -146,23 +142,30 @@ struct Part {
 }
 
 impl Report {
-    fn of(world: &dyn World, scopes: &Scopes, strict: bool) -> Report {
+    fn of(world: &dyn World, scopes: &Scopes, strict: bool, memories: &mut Memories) -> Report {
         let mut report = Report::default();
         for entry in &scopes.entries {
-            let compiled = crate::compile::compile(world, entry.clone());
+            let compiled = memories.compile(world, entry.clone());
             report.checked.extend(compiled.checked);
             report.programs.push(compiled.program);
             report.add(compiled.diagnostics, compiled.sources, scopes, strict);
         }
         if let Some(paths) = &scopes.tests {
-            report.add_tests(world, paths, scopes, strict);
+            report.add_tests(world, paths, scopes, strict, memories);
         }
         report
     }
 
     /// Test files are checked as `test` does; what is wrong in their workflows is told once.
-    fn add_tests(&mut self, world: &dyn World, paths: &[PathBuf], scopes: &Scopes, strict: bool) {
-        let loaded = Suite::load_in(world, world.root().unwrap_or(Path::new("")), paths);
+    fn add_tests(
+        &mut self,
+        world: &dyn World,
+        paths: &[PathBuf],
+        scopes: &Scopes,
+        strict: bool,
+        memories: &mut Memories,
+    ) {
+        let loaded = Suite::load_in(world, world.root().unwrap_or(Path::new("")), paths, memories);
         self.checked.test_files += loaded.suite.files.len();
         self.checked.cases += loaded.suite.len();
         for broken in loaded.broken {

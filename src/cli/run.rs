@@ -118,6 +118,8 @@ fn watched(loaded: &Loaded, target: &str, rounds: &Rounds<'_>, out: &Out) -> Res
     let options = RunOptions { reload: ReloadPolicy::Adopt, ..options.clone() };
     let mut interrupts = Interrupts::new()?;
     loop {
+        // What the run before has used up of the project's scripts is there again.
+        loaded.engine.rewind_scripts();
         let mut process = match started(loaded, target, given.to_vec(), options.clone(), out) {
             Ok(process) => process,
             // An edit may cure it.

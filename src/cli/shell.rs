@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{CommandFactory, Parser};
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
@@ -14,8 +14,8 @@ use rustyline::history::History;
 use rustyline::validate::Validator;
 use rustyline::{CompletionType, Config, Context, Editor, ExternalPrinter, Helper};
 
-use crate::compile::{Entry, compile};
-use crate::world::SystemWorld;
+use crate::compile::{Compiled, Entry, Memory, compile_again};
+use crate::world::{Snapshot, SystemWorld};
 
 use super::args::{Cli, Global, ShellArgs, Verb, with_verb};
 use super::output::{BOLD, DIM};
@@ -40,8 +40,16 @@ const OWN: &[(&str, &str)] = &[
 /// Reads and runs lines until the end.
 pub(super) fn shell(args: &ShellArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
     let root = root_of_command(global)?;
-    let mut session =
-        Session { args: args.clone(), global: global.clone(), out: *out, root, last: Exit::Done, lines: Vec::new() };
+    let mut session = Session {
+        args: args.clone(),
+        global: global.clone(),
+        out: *out,
+        seen: Snapshot::new(Arc::new(SystemWorld::new(&root))),
+        memory: Memory::new(),
+        root,
+        last: Exit::Done,
+        lines: Vec::new(),
+    };
     if std::io::stdin().is_terminal() {
         session.at_terminal()?
     } else {
@@ -55,6 +63,9 @@ struct Session {
     global: Global,
     out: Out,
     root: PathBuf,
+    /// The files as they were when the project was last looked at, and what was made of them.
+    seen: Snapshot,
+    memory: Memory,
     /// How the last command ended; the shell ends so.
     last: Exit,
     /// The lines so far, expanded.
@@ -249,7 +260,7 @@ impl Session {
 
     /// Says what is in the files now.
     fn reload(&mut self) {
-        let compiled = compile(&SystemWorld::new(&self.root), Entry::Project);
+        let compiled = self.compiled();
         let shown = compiled.diagnostics.sorted(&compiled.sources);
         let options = super::loaded::render_options(self.out.color_err);
         let text = crate::diag::render::human(&shown, &compiled.sources, options);
@@ -260,9 +271,15 @@ impl Session {
         self.last = if compiled.program.is_some() { Exit::Done } else { Exit::Wrong };
     }
 
+    /// The project as its files are now; what has not changed since the last look is taken over.
+    fn compiled(&mut self) -> Compiled {
+        self.seen = self.seen.next();
+        compile_again(&self.seen, Entry::Project, &mut self.memory)
+    }
+
     /// Names of the agents; none while the project has errors.
-    fn agents(&self) -> Vec<String> {
-        let program = compile(&SystemWorld::new(&self.root), Entry::Project).program;
+    fn agents(&mut self) -> Vec<String> {
+        let program = self.compiled().program;
         program.map(|program| program.agents.iter().map(|agent| agent.name.clone()).collect()).unwrap_or_default()
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::compile::Memories;
 use crate::compile::PROJECT_FILES;
 use crate::diag::diff::{Change, Line, lines as diff_lines};
 use crate::diag::{Severity, render};
@@ -94,9 +95,9 @@ fn no_tests() -> Fault {
 fn watched(args: &TestArgs, root: &Path, paths: &[PathBuf], filter: Vec<String>, out: &Out) -> Result<Exit, Fault> {
     let options = options(args, filter);
     let mut watch = Watch::new(root)?;
-    let mut snapshot = Snapshot::new(Arc::new(SystemWorld::new(root)));
+    let (mut snapshot, mut memories) = (Snapshot::new(Arc::new(SystemWorld::new(root))), Memories::default());
     loop {
-        let loaded = Suite::load_in(&snapshot, root, paths);
+        let loaded = Suite::load_in(&snapshot, root, paths, &mut memories);
         show_findings(&loaded, out);
         if !loaded.has_errors() && loaded.suite.files.is_empty() {
             out.fault(&no_tests());
@@ -113,13 +114,9 @@ fn watched(args: &TestArgs, root: &Path, paths: &[PathBuf], filter: Vec<String>,
         }
         watch.aim(&snapshot.asked())?;
         out.note(out.paint_err(DIM, "waits for an edit; Ctrl-C ends"));
-        while snapshot.is_current() {
-            watch.wait(None);
-        }
-        if snapshot.lacks_content() {
-            watch.settle();
-        }
+        watch.wait_for_edit(&snapshot)?;
         snapshot = snapshot.next();
+        memories.next_round();
         out.note(if out.live { "\x1b[2J\x1b[H" } else { "" });
     }
 }

@@ -23,13 +23,14 @@ use crate::llm::Catalog;
 use crate::program::{Agent, MissingEnv};
 use crate::reference::skill::Found;
 use crate::source::{FileId, Sources};
+use crate::world::World;
 
 use super::agent::{AgentOutcome, Counts, Shared};
 use super::choosing::{self, Recipe};
 use super::heads::Heads;
 use super::load::{Layout, Loaded, ModuleId, PROJECT_FILES, ReadModule, schema_names};
 use super::slice::Uses;
-use super::{check, visible};
+use super::{Compiled, Entry, check, visible};
 
 /// What a compilation leaves to the next one of the same project; nothing at first.
 #[derive(Debug, Default)]
@@ -45,6 +46,33 @@ pub struct Memory {
     agents: HashMap<String, Arc<Kept>>,
     /// Those of before, while what is compiled cannot be kept because the project file has mistakes.
     set_aside: Option<HashMap<String, Arc<Kept>>>,
+}
+
+/// What several compilations of one project leave to the next round of them: a command that looks at files again and
+/// again, each time at the next state of one [`Snapshot`](crate::world::Snapshot).
+#[derive(Debug, Default)]
+pub struct Memories {
+    before: HashMap<Entry, Memory>,
+    now: HashMap<Entry, Memory>,
+}
+
+impl Memories {
+    /// [`compile_again`](super::compile_again) with what the same entry has left in this round or the one before.
+    pub fn compile(&mut self, world: &dyn World, entry: Entry) -> Compiled {
+        let known = self.now.remove(&entry).or_else(|| self.before.remove(&entry));
+        let mut memory = Memory::new();
+        if let Some(known) = known {
+            memory = known;
+        }
+        let compiled = super::compile_again(world, entry.clone(), &mut memory);
+        self.now.insert(entry, memory);
+        compiled
+    }
+
+    /// Begins the next round. What the last one did not compile is forgotten: nobody knows what became of its files.
+    pub fn next_round(&mut self) {
+        self.before = std::mem::take(&mut self.now);
+    }
 }
 
 /// What holds for all agents of a project. Agents with findings are taken over only while all of it is the same: what

@@ -58,7 +58,7 @@ use heads::Heads;
 use load::{Loaded, ModuleId};
 use slice::Slices;
 
-pub use again::Memory;
+pub use again::{Memories, Memory};
 pub use load::{PROJECT_FILES, project_root};
 pub(crate) use providers::place_of;
 pub use references::DeclaredReference;
@@ -71,7 +71,7 @@ const AGENTS_MAX: usize = 10_000;
 const PARALLEL_FROM: usize = 8;
 
 /// What is compiled.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Entry {
     /// One file, relative to the root, with all it needs; other files are not looked at.
     File(PathBuf),

@@ -192,6 +192,11 @@ impl Inner {
         }
     }
 
+    /// Lets the scripts of the project begin anew: what is asked next gets their first answers.
+    pub(super) fn rewind_scripts(&self) {
+        lock(&self.providers).retain(|name, _| !self.program.scripts.contains_key(name));
+    }
+
     fn build(&self, name: &str) -> Result<Arc<dyn Llm>, String> {
         let Some(config) = self.program.providers.get(name) else {
             let names = self.program.providers.keys().map(String::as_str);

@@ -183,6 +183,12 @@ impl Engine {
         self.current.swap(program);
     }
 
+    /// Lets the scripts of `kind: scripted` providers begin anew, as they do in another program: a run that is told to
+    /// begin again is asked what the one before was asked.
+    pub fn rewind_scripts(&self) {
+        self.inner().rewind_scripts();
+    }
+
     /// Asks the MCP servers that were started to end, and waits a moment for them. An engine that is dropped without
     /// this kills them.
     pub async fn close(&self) {

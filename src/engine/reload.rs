@@ -54,8 +54,8 @@ pub struct Reloader {
     /// What the last compilation has left to the next.
     memory: Memory,
     was_refused: bool,
-    /// Whether a file had content before the last look at the files, and none then.
-    has_lost_content: bool,
+    /// Whether at the last look at the files one of them looked as if only a part of it was there.
+    has_cut: bool,
 }
 
 impl Reloader {
@@ -70,7 +70,7 @@ impl Reloader {
             snapshot,
             memory: Memory::new(),
             was_refused: false,
-            has_lost_content: false,
+            has_cut: false,
         }
     }
 
@@ -113,10 +113,18 @@ impl Reloader {
     ) -> Result<(), WatchError> {
         loop {
             let mut compiled = self.steady();
-            if self.has_lost_content {
-                // Editors empty a file, or take it away, before they write it: it must be quiet once more.
-                watch.settle();
+            if self.has_cut {
+                // Editors empty a file, or take it away, and write it in pieces: it must be quiet for longer.
+                watch.settle_well();
                 compiled = self.steady();
+            }
+            if !self.snapshot.is_whole() {
+                // It is being written still. What was made of half of it is not put in force, and nobody is told.
+                watch.settle();
+                if stop.load(Ordering::SeqCst) {
+                    return Ok(());
+                }
+                continue;
             }
             let reload = self.apply(compiled);
             if reload.swapped || reload.cured || reload.is_refused() {
@@ -142,7 +150,7 @@ impl Reloader {
     /// edit is no edit.
     fn steady(&mut self) -> Compiled {
         let mut compiled = self.compile();
-        self.has_lost_content = self.snapshot.has_lost_content();
+        self.has_cut = self.snapshot.has_cut();
         for _ in 0..STEADY_TRIES {
             if self.snapshot.is_current() {
                 break;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
-use crate::compile::{Compiled, Entry, compile};
+use crate::compile::{Compiled, Entry, Memories};
 use crate::decl::test_file::{CaseDecl, CaseEntry, Fixture, Rows, TestFile};
 use crate::decl::{Name, Read, ReadCx};
 use crate::diag::{Diagnostic, Diagnostics, render, suggest};
@@ -93,13 +93,14 @@ impl Loaded {
 impl Suite {
     /// Reads the test files at `paths` (files or directories, relative to `root`); all of the project without any.
     pub fn load(root: &Path, paths: &[PathBuf]) -> Loaded {
-        Suite::load_in(&SystemWorld::new(root), root, paths)
+        Suite::load_in(&SystemWorld::new(root), root, paths, &mut Memories::default())
     }
 
-    /// [`Suite::load`] with the files as `world` has them.
-    pub fn load_in(world: &dyn World, root: &Path, paths: &[PathBuf]) -> Loaded {
+    /// [`Suite::load`] with the files as `world` has them; workflows that a round before compiled are compiled again.
+    pub fn load_in(world: &dyn World, root: &Path, paths: &[PathBuf], memories: &mut Memories) -> Loaded {
         let mut loader = Loader {
             world,
+            memories,
             sources: Sources::new(),
             findings: Diagnostics::new(),
             read: IndexMap::new(),
@@ -144,6 +145,7 @@ type Subject = (Arc<Program>, Arc<Agent>, Arc<Sources>);
 
 struct Loader<'w> {
     world: &'w dyn World,
+    memories: &'w mut Memories,
     sources: Sources,
     findings: Diagnostics,
     read: IndexMap<String, Option<ReadFile>>,
@@ -350,7 +352,7 @@ impl Loader<'_> {
         if let Some(known) = self.programs.get(&path) {
             return known.clone();
         }
-        let compiled = compile(self.world, Entry::File(path.clone()));
+        let compiled = self.memories.compile(self.world, Entry::File(path.clone()));
         let found = self.take(compiled, workflow);
         self.programs.insert(path, found.clone());
         found

@@ -66,25 +66,49 @@ impl Snapshot {
         })
     }
 
-    /// Whether a file that had content is gone or empty now, as it is for a moment while an editor saves it.
-    pub fn lacks_content(&self) -> bool {
+    /// Whether every file that was read is as it was then, so that what was made of them is of one state.
+    pub fn is_whole(&self) -> bool {
         let answers = self.lock().clone();
-        answers.iter().any(|((path, _), kept)| match &kept.answer {
-            Answer::Text(Ok(text)) if !text.is_empty() => {
+        answers.iter().all(|((path, question), kept)| match question {
+            Question::List | Question::Exists => true,
+            _ => {
+                (kept.stamp.is_some() && self.world.stamp(path) == kept.stamp)
+                    || self.ask(path, *question) == kept.answer
+            }
+        })
+    }
+
+    /// Whether a file that was read looks now as if only a part of it was there, as it does while it is saved.
+    pub fn looks_cut(&self) -> bool {
+        let answers = self.lock().clone();
+        answers.iter().any(|((path, question), kept)| match &kept.answer {
+            Answer::Text(Ok(before)) => {
                 let same = kept.stamp.is_some() && self.world.stamp(path) == kept.stamp;
-                !same && self.world.read_bytes(path).map_or(true, |bytes| bytes.is_empty())
+                !same && is_cut(Some(before), self.world.read(path).as_deref().unwrap_or_default())
+            }
+            Answer::Text(Err(ReadError::NotFound)) if *question == Question::Text => {
+                self.world.read(path).is_ok_and(|text| is_cut(None, &text))
             }
             _ => false,
         })
     }
 
-    /// Whether a file had content before this snapshot, and is gone or empty in it and still now.
-    pub fn has_lost_content(&self) -> bool {
-        self.before.iter().any(|(key, before)| match (&before.answer, self.lock().get(key).map(|kept| &kept.answer)) {
-            (Answer::Text(Ok(text)), _) if text.is_empty() => false,
-            (Answer::Text(Ok(_)), Some(Answer::Text(Ok(text)))) if !text.is_empty() => false,
-            (Answer::Text(Ok(_)), _) => self.world.read_bytes(&key.0).map_or(true, |bytes| bytes.is_empty()),
-            _ => false,
+    /// Whether a file in this snapshot looks as if only a part of it was there, beside what the snapshot before saw, and
+    /// is still so.
+    pub fn has_cut(&self) -> bool {
+        if self.before.is_empty() {
+            return false;
+        }
+        let answers = self.lock().clone();
+        let text = |answers: &Answers, key: &(PathBuf, Question)| match answers.get(key).map(|kept| &kept.answer) {
+            Some(Answer::Text(Ok(text))) => Some(Arc::clone(text)),
+            _ => None,
+        };
+        let texts = self.before.keys().chain(answers.keys()).filter(|(_, question)| *question == Question::Text);
+        texts.filter(|key| text(&self.before, key) != text(&answers, key)).any(|key| {
+            let (before, now) = (text(&self.before, key), text(&answers, key));
+            is_cut(before.as_deref(), now.as_deref().unwrap_or_default())
+                && self.world.read(&key.0).as_deref().unwrap_or_default() == now.as_deref().unwrap_or_default()
         })
     }
 
@@ -123,6 +147,20 @@ impl Snapshot {
             }
         };
         self.lock().entry(key).or_insert(Kept { stamp, answer }).answer.clone()
+    }
+}
+
+/// Whether a text looks like the first piece of one that takes the place of `before`: nothing, a last line without its
+/// end where there was one (or where nothing is known), or less than before without its last line.
+fn is_cut(before: Option<&str>, now: &str) -> bool {
+    let last = |text: &str| text.trim_end().lines().next_back().map(str::to_owned);
+    match before {
+        Some(before) if before.trim().is_empty() => false,
+        Some(_) if now.trim().is_empty() => true,
+        Some(before) => {
+            (before.ends_with('\n') && !now.ends_with('\n')) || (now.len() < before.len() && last(now) != last(before))
+        }
+        None => !now.is_empty() && !now.ends_with('\n'),
     }
 }
 
@@ -224,24 +262,38 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_being_saved_lacks_its_content() {
-        let world = Arc::new(MemoryWorld::with_files([("x.yaml", "one"), ("empty.yaml", "")]));
-        let snapshot = Snapshot::new(world.clone());
-        assert!(snapshot.read(Path::new("x.yaml")).is_ok() && snapshot.read(Path::new("empty.yaml")).is_ok());
-        assert!(!snapshot.lacks_content());
-        world.save("x.yaml", "");
-        assert!(snapshot.lacks_content());
-        for is_asked in [true, false] {
-            let next = snapshot.next();
-            assert!(!is_asked || next.read(Path::new("x.yaml")).is_ok());
-            assert!(next.has_lost_content());
-            // What was lost before is no news.
-            let later = next.next();
-            assert!(later.read(Path::new("x.yaml")).is_ok() && !later.has_lost_content());
+    fn a_file_that_is_being_saved_looks_cut() {
+        let whole = "one\ntwo\nthree\n";
+        for (now, is_cut) in [
+            ("", true),
+            (" \n", true),
+            ("one\ntwo\n", true),
+            ("one\nother\ntwo\nth", true),
+            ("one\nthree\n", false),
+            ("one\ntwo\nfour and more\n", false),
+            ("one\ntwo\nthree\nfour\n", false),
+        ] {
+            let world = Arc::new(MemoryWorld::with_files([("x.yaml", whole), ("empty.yaml", "")]));
+            let snapshot = Snapshot::new(world.clone());
+            assert!(snapshot.read(Path::new("x.yaml")).is_ok() && snapshot.read(Path::new("empty.yaml")).is_ok());
+            assert!(!snapshot.looks_cut() && !snapshot.has_cut());
+            world.save("x.yaml", now);
+            assert_eq!(snapshot.looks_cut(), is_cut, "{now:?}");
+            for is_asked in [true, false] {
+                let next = snapshot.next();
+                assert!(!is_asked || next.read(Path::new("x.yaml")).is_ok());
+                assert_eq!(next.has_cut(), if is_asked { is_cut } else { now.is_empty() }, "{now:?}");
+                assert!(next.is_whole());
+                // What was there before is no news.
+                let later = next.next();
+                assert!(later.read(Path::new("x.yaml")).is_ok());
+                assert!(!is_asked || !later.has_cut());
+                world.save("x.yaml", "one more\n");
+                assert_eq!(next.is_whole(), !is_asked);
+                world.save("x.yaml", now);
+            }
+            world.delete("x.yaml");
+            assert!(snapshot.looks_cut());
         }
-        world.delete("x.yaml");
-        assert!(snapshot.lacks_content());
-        world.save("x.yaml", "two");
-        assert!(!snapshot.lacks_content());
     }
 }

@@ -12,10 +12,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use super::Snapshot;
 use notify::{Config, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 /// How long it must be quiet before files are looked at: a burst of writes is one reload.
 pub const QUIET: Duration = Duration::from_millis(50);
+/// How long it must be quiet when a file looks as if only a part of it was there.
+const LONG_QUIET: Duration = Duration::from_millis(250);
 /// The longest wait for quiet; in a directory that is never quiet files are looked at all the same.
 const QUIET_MAX: Duration = Duration::from_secs(1);
 /// Most symbolic links that a path may lead through; the system refuses more.
@@ -156,8 +159,32 @@ impl Watch {
 
     /// Waits until it is quiet.
     pub fn settle(&self) {
+        self.quiet_for(QUIET);
+    }
+
+    /// Waits until it has been quiet for longer: a file is being written in pieces.
+    pub fn settle_well(&self) {
+        self.quiet_for(LONG_QUIET);
+    }
+
+    fn quiet_for(&self, quiet: Duration) {
         let end = Instant::now() + QUIET_MAX;
-        while Instant::now() < end && self.heard.recv_timeout(QUIET).is_ok() {}
+        while Instant::now() < end && self.heard.recv_timeout(quiet).is_ok() {}
+    }
+
+    /// Watches what a snapshot has seen, and waits until it is no longer so and looks whole.
+    ///
+    /// # Errors
+    /// When a directory cannot be watched.
+    pub fn wait_for_edit(&mut self, seen: &Snapshot) -> Result<(), WatchError> {
+        self.aim(&seen.asked())?;
+        while seen.is_current() {
+            self.wait(None);
+        }
+        if seen.looks_cut() {
+            self.settle_well();
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! `--watch`: edits of real files, as a person at a terminal sees them.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -19,10 +19,14 @@ struct Running {
 
 impl Running {
     fn start(root: &Path, args: &[&str]) -> Running {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_agent-run"))
-            .args(args)
+        let mut command = Command::new(env!("CARGO_BIN_EXE_agent-run"));
+        command.args(args).stdin(Stdio::null());
+        Running::spawn(root, command)
+    }
+
+    fn spawn(root: &Path, mut command: Command) -> Running {
+        let mut child = command
             .current_dir(root)
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -103,6 +107,104 @@ fn test_watch_runs_the_cases_again_at_each_edit() {
     // A test file that appears later is taken up.
     std::fs::write(dir.path().join("tests/more.yaml"), cases).expect("written");
     test.until("1 passed, 1 failed");
+}
+
+/// Files of a project in which a script answers each call once in each run.
+fn scripted(root: &Path, files: &[(&str, &str)]) {
+    let own = [
+        ("agent-run.yaml", "models: {default: demo/a}\nproviders: {demo: {kind: scripted, file: script.yaml}}\n"),
+        ("script.yaml", "replies: [{when: {action: say}, turns: [{reply: only once}]}]\n"),
+    ];
+    for (path, text) in own.iter().chain(files) {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().expect("it has one")).expect("made");
+        std::fs::write(path, text).expect("written");
+    }
+}
+
+const SAYING: &str = "agent: test\ntypes: {End: string}\nactions:\n  say: {inputs: UserInput, output: End, prompt: 'Say one', \
+                      achieves: Said}\n";
+
+#[test]
+fn each_run_begins_the_scripts_of_the_project_anew() {
+    let dir = tempfile::tempdir().expect("a directory");
+    scripted(dir.path(), &[("workflows/test.yaml", SAYING)]);
+    let mut run = Running::start(dir.path(), &["run", "workflows/test.yaml", "hello", "--watch", "--no-store"]);
+    for word in ["two", "three", "four"] {
+        assert_eq!(run.until("only once"), "only once");
+        run.until("! waits for an edit");
+        std::fs::write(dir.path().join("workflows/test.yaml"), SAYING.replace("one", word)).expect("written");
+        run.until("!   changed prompt of say");
+    }
+    assert_eq!(run.until("only once"), "only once");
+}
+
+#[test]
+fn an_edited_reference_is_in_the_next_prompt() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let flow = format!(
+        "{SAYING}defaults: {{references: [note, sheet, shared]}}\nreferences:\n  note: {{text: Old note, mode: prompt}}\n  \
+         sheet: {{file: data/sheet.md, mode: prompt}}\n"
+    );
+    let set = "references: {shared: {text: Old set, mode: prompt}}\n";
+    let files =
+        [("workflows/test.yaml", flow.as_str()), ("data/sheet.md", "Old sheet\n"), ("references/set.yaml", set)];
+    scripted(dir.path(), &files);
+    let args = ["run", "workflows/test.yaml", "hello", "--watch", "--no-store", "--show-prompts"];
+    let mut run = Running::start(dir.path(), &args);
+    for (path, old) in
+        [("workflows/test.yaml", "Old note"), ("data/sheet.md", "Old sheet"), ("references/set.yaml", "Old set")]
+    {
+        run.until(old);
+        run.until("only once");
+        run.until("! waits for an edit");
+        run.seen.clear();
+        let path = dir.path().join(path);
+        let text = std::fs::read_to_string(&path).expect("it is there");
+        std::fs::write(path, text.replace(old, &old.replace("Old", "New"))).expect("written");
+        run.until("!   changed reference");
+        run.until(&old.replace("Old", "New"));
+    }
+}
+
+/// The shell at a terminal, which `script` of util-linux makes.
+#[cfg(target_os = "linux")]
+#[test]
+#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn the_shell_announces_edits_above_the_line() {
+    let has_it = Command::new("script").arg("--version").output();
+    if !has_it.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains("util-linux")) {
+        eprintln!("SKIPPED: there is no `script` of util-linux here");
+        return;
+    }
+    let dir = project();
+    let file = dir.path().join("workflows/test.yaml");
+    let command = format!("{} shell", env!("CARGO_BIN_EXE_agent-run"));
+    let mut shell = Command::new("script");
+    shell.args(["-qefc", &command, "/dev/null"]).env("TERM", "xterm").stdin(Stdio::piped());
+    let mut shell = Running::spawn(dir.path(), shell);
+    shell.until("Ctrl-D leaves");
+    // Written again and again: when the watch has begun cannot be seen from outside.
+    let mut edits = 0;
+    while !shell.seen.iter().any(|line| line.contains("changed set of finish")) {
+        assert!(edits < 60, "nothing was announced:\n{}", shell.seen.join("\n"));
+        edits += 1;
+        std::fs::write(&file, FLOW.replace("old", &format!("new{edits}"))).expect("written");
+        while let Ok(line) = shell.lines.recv_timeout(Duration::from_secs(1)) {
+            shell.seen.push(line);
+        }
+    }
+    shell.seen.clear();
+    std::fs::write(&file, FLOW.replace("inputs: Draft", "inputs: Drafft")).expect("written");
+    shell.until("not reloaded");
+    std::fs::write(&file, FLOW).expect("written");
+    shell.until("changed set of finish");
+    // What `reload` says is of the files as they are now.
+    let mut keys = shell.child.stdin.take().expect("a pipe");
+    keys.write_all(b"reload\r").expect("typed");
+    shell.until("checked 2 files");
+    keys.write_all(b"exit\r").expect("typed");
+    assert!(shell.child.wait().expect("it ends").success());
 }
 
 #[test]

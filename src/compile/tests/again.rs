@@ -380,3 +380,26 @@ fn what_an_edit_does_not_touch_is_taken_over() {
     assert_eq!(taken(&sixth, &agents(&[])).len(), 4);
     assert_eq!(taken(&fifth, &agents(&[("agent-run.yaml", 1)])), Vec::<String>::new());
 }
+
+#[test]
+fn several_entries_take_over_what_the_round_before_has_left() {
+    let world = Arc::new(MemoryWorld::new());
+    FILES.iter().for_each(|(path, variants)| world.save(path, variants[0]));
+    let (mut memories, mut snapshot) = (Memories::default(), Snapshot::new(world.clone()));
+    let mut round = |entries: &[Entry]| -> Vec<Vec<Arc<Agent>>> {
+        let compiled = entries.iter().map(|entry| memories.compile(&snapshot, entry.clone()));
+        let agents = compiled.map(|compiled| compiled.program.expect("a program").agents.clone()).collect();
+        snapshot = snapshot.next();
+        memories.next_round();
+        agents
+    };
+    let (all, one) = (Entry::Project, Entry::File(PathBuf::from("workflows/four.yaml")));
+    let first = round(&[all.clone(), one.clone()]);
+    world.save("workflows/three.yaml", "agent: three\n# nothing\ntypes: {Out: string}\nactions: {say: {inputs: UserInput, output: Out, set: x, achieves: Said}}\n");
+    let second = round(&[all.clone(), one.clone()]);
+    assert_eq!(taken_over(&first[0], &second[0]).0, "four one two");
+    assert_eq!(taken_over(&first[1], &second[1]).0, "four");
+    // What was left out of a round has nothing left: its files may have changed meanwhile.
+    round(&[all]);
+    assert_eq!(taken_over(&second[1], &round(&[one])[0]).0, "");
+}

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use crate::compile::Entry;
 use crate::engine::{Engine, Reload, ReloadPolicy, Reloader, RunOptions};
 use crate::llm::Script;
 use crate::process::{Event, Process, Status, What};
+use crate::program::Program;
 use crate::store::{MemoryStore, Store};
 use crate::world::watch::Watch;
 use crate::world::{MemoryWorld, ReadError, World};
@@ -224,10 +225,24 @@ async fn a_process_that_has_adopted_a_program_goes_on_in_another_one() {
     );
 }
 
-/// A file that is being saved: the first readings after an edit find it empty.
+/// A file that is being saved: the first readings after an edit find only a part of it, each another one if it has a
+/// number in it.
 struct Saving {
     rest: MemoryWorld,
-    file: Mutex<(String, usize)>,
+    file: Mutex<Saved>,
+}
+
+/// What is there in the end, how many readings find less, and what they find.
+struct Saved {
+    whole: String,
+    early: usize,
+    part: String,
+}
+
+impl Saved {
+    fn now(whole: &str) -> Saved {
+        Saved { whole: whole.to_owned(), early: 0, part: String::new() }
+    }
 }
 
 impl World for Saving {
@@ -236,13 +251,11 @@ impl World for Saving {
             return self.rest.read_bytes(path);
         }
         let mut file = self.file.lock().unwrap();
-        match file.1 {
-            0 => Ok(file.0.clone().into_bytes()),
-            _ => {
-                file.1 -= 1;
-                Ok(Vec::new())
-            }
+        if file.early == 0 {
+            return Ok(file.whole.clone().into_bytes());
         }
+        file.early -= 1;
+        Ok(file.part.replace("{N}", &file.early.to_string()).into_bytes())
     }
 
     fn list(&self, dir: &Path) -> Vec<PathBuf> {
@@ -269,7 +282,7 @@ impl World for Saving {
 #[test]
 fn a_file_that_is_empty_for_a_moment_takes_no_agent_away() {
     let rest = [(FILE, ""), ("agent-run.yaml", "models: {default: openai/gpt-4.1-mini}\n")];
-    let world = Arc::new(Saving { rest: MemoryWorld::with_files(rest), file: Mutex::new((TWO.to_owned(), 0)) });
+    let world = Arc::new(Saving { rest: MemoryWorld::with_files(rest), file: Mutex::new(Saved::now(TWO)) });
     let dir = tempfile::tempdir().expect("a directory");
     let mut watch = Watch::new(dir.path()).expect("it is watched");
     let (stop, wake) = (AtomicBool::new(false), watch.waker());
@@ -279,14 +292,23 @@ fn a_file_that_is_empty_for_a_moment_takes_no_agent_away() {
         scope.spawn(|| reloader.follow(&mut watch, &stop, |reload| drop(tell.send(told(reload)))));
         let next = || heard.recv_timeout(Duration::from_secs(60)).expect("a reload");
         assert_eq!(next(), ["added agent test"]);
+        let save = |whole: &str, early: usize, part: &str| {
+            *world.file.lock().unwrap() = Saved { whole: whole.to_owned(), early, part: part.to_owned() };
+            wake();
+        };
         // It is empty when the edit is seen, when it is compiled, and when it is looked at once more.
-        *world.file.lock().unwrap() = (TWO.replace("old", "new"), 4);
-        wake();
+        save(&TWO.replace("old", "new"), 4, "");
         assert_eq!(next(), ["changed set of finish"]);
-        assert_eq!(world.file.lock().unwrap().1, 0);
+        assert_eq!(world.file.lock().unwrap().early, 0);
+        // A first piece that would do by itself: it is waited for, and what it lacks is never taken away.
+        let (piece, _) = TWO.split_once("  finish").expect("an action");
+        save(&TWO.replace("old", "newer"), 4, &format!("{piece}goals: {{done: {{output: Draft}}}}"));
+        assert_eq!(next(), ["changed set of finish"]);
+        // One that is another at each reading is no state of it at all.
+        save(&TWO.replace("old", "newest"), 40, &TWO.replace("first", "{N}"));
+        assert_eq!(next(), ["changed set of finish"]);
         // One that stays empty is one.
-        *world.file.lock().unwrap() = (String::new(), 0);
-        wake();
+        save("", 0, "");
         assert_eq!(next(), ["removed agent test"]);
         stop.store(true, Ordering::SeqCst);
         wake();
@@ -473,6 +495,7 @@ async fn soak_of_edits_valid_and_broken() {
     let options = RunOptions { reload: ReloadPolicy::Adopt, ..RunOptions::default() };
     let mut process = project.engine().start("test", vec![Input::Text("go".into())], options).expect("it begins");
     let mut in_force = 0;
+    let mut programs: Vec<Weak<Program>> = Vec::new();
     for version in 1..=edits {
         let text = looping(version);
         let (text, is_valid) = match version % 5 {
@@ -496,5 +519,70 @@ async fn soak_of_edits_valid_and_broken() {
         let last = document.blackboard.last().expect("an object");
         let written: Vec<&str> = last.value.as_str().unwrap_or_default().split(' ').collect();
         assert_eq!(written.last().copied(), Some(in_force.to_string().as_str()), "{version}: {last:?}");
+        // What is no longer in force is gone: the one that is, and the one that the process may hold on to.
+        programs.push(Arc::downgrade(&project.engine().program()));
+        programs.retain(|program| program.strong_count() > 0);
+        let mut alive: Vec<_> = programs.iter().map(Weak::as_ptr).collect();
+        alive.dedup();
+        assert!(alive.len() <= 2, "{version}: {} programs are alive", alive.len());
     }
+}
+
+/// A workflow of many texts, so that a program is worth its memory.
+#[cfg(target_os = "linux")]
+fn wordy(version: usize) -> String {
+    let mut text = "agent: test\ntypes: {A: string, End: string}\ngoals: {done: {output: End}}\nactions:\n  end: {inputs: A, output: End, set: '{{ a }}'}\n".to_owned();
+    for at in 0..24 {
+        text += &format!(
+            "  a{at}: {{inputs: UserInput, output: A, prompt: 'Version {version}, {{{{ user_input.content | trim }}}} {{% if now() %}}{at}{{% endif %}}'}}\n"
+        );
+    }
+    text
+}
+
+/// Memory that the process has, in KiB.
+#[cfg(target_os = "linux")]
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it says so");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// Reloads stay within the memory that the first of them took. The measured part runs in a process of its own, where no
+/// other test takes memory; a second one keeps every program on purpose, and must be found out.
+#[cfg(target_os = "linux")]
+#[test]
+#[allow(clippy::print_stdout, reason = "what was measured is told to the test that started this one")]
+fn soak_of_memory() {
+    const SET: &str = "AGENT_RUN_SOAK_OF_MEMORY";
+    const WARM: usize = 60;
+    const EDITS: usize = 240;
+    const MOST_KIB: u64 = 4 * 1024;
+    let Ok(leaks) = std::env::var(SET) else {
+        for leaks in ["no", "yes"] {
+            let test = std::env::current_exe().expect("a test");
+            let alone = ["engine::tests::reloading::soak_of_memory", "--exact", "--nocapture"];
+            let ran = std::process::Command::new(test).args(alone).env(SET, leaks).output().expect("it starts");
+            let said = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
+            assert_eq!(ran.status.success(), leaks == "no", "with a leak: {leaks}\n{said}");
+            assert!(said.contains("KiB for"), "it measured nothing\n{said}");
+        }
+        return;
+    };
+    let mut project = Project::new(&wordy(0));
+    let mut kept = Vec::new();
+    let mut at_first = 0;
+    for version in 1..=WARM + EDITS {
+        let is_broken = version % 4 == 0;
+        let text = wordy(version);
+        let reload = project.save(if is_broken { &text[..text.len() - 3] } else { &text });
+        assert_eq!(reload.is_refused(), is_broken, "{version}: {:#?}", reload.diagnostics);
+        kept.extend((leaks == "yes").then(|| project.engine().program()));
+        if version == WARM {
+            at_first = resident();
+        }
+    }
+    let grown = resident().saturating_sub(at_first);
+    println!("{grown} KiB for {EDITS} edits, {} programs kept", kept.len());
+    assert!(grown <= MOST_KIB, "{EDITS} reloads took {grown} KiB");
 }

@@ -14,44 +14,56 @@ use super::output::{BOLD, DIM, GREEN, RED};
 use super::project::root_and_entry;
 use super::{Exit, Fault, Out};
 
+/// A model, and what asks it.
+#[derive(Default)]
+struct Used {
+    /// `provider/id`.
+    model: String,
+    /// The roles that name it.
+    roles: Vec<String>,
+    /// The automatic choices that mean it, for a call that needs nothing but text.
+    autos: Vec<&'static str>,
+    /// The agents.
+    agents: Vec<String>,
+}
+
 /// Lists the models that the project's agents name.
 pub(super) fn models(args: &ModelsArgs, global: &Global, out: &Out) -> Result<Exit, Fault> {
     let (root, entry) = root_and_entry(args.target.as_deref(), global)?;
     let Some((_, program)) = configured(&root, entry, out) else { return Ok(Exit::Wrong) };
-    let used = used(&program);
+    let (used, unmet) = used(&program);
     let mut failed = false;
     let mut listed = Vec::new();
-    for (model, agents) in &used {
-        let answer = if args.ping { Some(ping(&program, model)) } else { None };
+    for used in &used {
+        let answer = if args.ping { Some(ping(&program, &used.model)) } else { None };
         failed |= matches!(answer, Some(Err(_)));
-        listed.push(entry_of(&program, model, agents, answer.as_ref()));
+        listed.push(entry_of(&program, used, answer.as_ref()));
         if !out.json {
-            show(&program, model, agents, answer.as_ref().map(|answer| answer.as_ref().map(|_| String::new())), out);
+            show(&program, used, answer.as_ref().map(|answer| answer.as_ref().map(|_| String::new())), out);
         }
     }
-    for (model, agents) in embedding(&program) {
-        let answer = if args.ping { Some(ping_embedding(&program, &model)) } else { None };
+    for used in embedding(&program) {
+        let answer = if args.ping { Some(ping_embedding(&program, &used.model)) } else { None };
         failed |= matches!(answer, Some(Err(_)));
-        let mut entry = entry_of(&program, &model, &agents, answer.as_ref());
+        let mut entry = entry_of(&program, &used, answer.as_ref());
         entry["embedding"] = json!(true);
         if let Some(Ok(dimensions)) = &answer {
             entry["dimensions"] = json!(dimensions);
         }
         listed.push(entry);
         if !out.json {
-            show(
-                &program,
-                &model,
-                &agents,
-                answer.as_ref().map(|answer| answer.as_ref().map(ToString::to_string)),
-                out,
-            );
+            show(&program, &used, answer.as_ref().map(|answer| answer.as_ref().map(ToString::to_string)), out);
         }
     }
     if out.json {
-        out.document(&json!({"models": listed, "providers": program.providers.keys().collect::<Vec<_>>()}));
-    } else if listed.is_empty() && !lacking(&program) {
+        let providers: Vec<&String> = program.providers.keys().collect();
+        out.document(&json!({"models": listed, "providers": providers, "no_model_for": unmet}));
+    } else if listed.is_empty() && unmet.is_empty() && !lacking(&program) {
         out.line("no agent of the project asks a model");
+    }
+    for auto in unmet.iter().filter(|_| !out.json) {
+        out.line(format!("{}  no model with a known price among the providers that have a key", out.paint(RED, auto)));
+        out.line("  set a provider's key, or list its models with their prices in `models.catalog`");
     }
     if !out.json && lacking(&program) {
         out.line(format!("{}  {}", out.paint(RED, "default"), "not set, and some prompts name no model"));
@@ -60,35 +72,51 @@ pub(super) fn models(args: &ModelsArgs, global: &Global, out: &Out) -> Result<Ex
     Ok(if failed { Exit::Failed } else { Exit::Done })
 }
 
-/// Models by name, each with the agents that name it, in the order met.
-fn used(program: &Program) -> Vec<(String, Vec<String>)> {
-    let mut used: Vec<(String, Vec<String>)> = Vec::new();
+/// The models that agents ask, in the order met, and the automatic choices that mean none.
+fn used(program: &Program) -> (Vec<Used>, Vec<String>) {
+    let mut used: Vec<Used> = Vec::new();
+    let mut unmet: Vec<String> = Vec::new();
     for agent in &program.agents {
-        for model in of_agent(agent) {
-            let entry = match used.iter_mut().find(|(name, _)| *name == model) {
-                Some(entry) => entry,
-                None => {
-                    used.push((model, Vec::new()));
-                    let last = used.len() - 1;
-                    &mut used[last]
-                }
+        for choice in agent.asked_models() {
+            let auto = choice.auto.filter(|_| choice.model.is_empty());
+            let model = match auto {
+                Some(auto) => llm::choose(&program.catalog, auto, &[], |provider| program.can_ask(provider)),
+                None => Some(choice.model.clone()).filter(|model| !model.is_empty()),
             };
-            if !entry.1.contains(&agent.name) {
-                entry.1.push(agent.name.clone());
+            match (model, auto) {
+                (Some(model), auto) => {
+                    let at = used.iter().position(|entry| entry.model == model).unwrap_or(used.len());
+                    if at == used.len() {
+                        used.push(Used { model, ..Used::default() });
+                    }
+                    let entry = &mut used[at];
+                    choice.roles.iter().for_each(|role| add(&mut entry.roles, role.clone()));
+                    auto.into_iter().for_each(|auto| add(&mut entry.autos, auto.word()));
+                    add(&mut entry.agents, agent.name.clone());
+                }
+                (None, Some(auto)) => add(&mut unmet, format!("auto: {}", auto.word())),
+                (None, None) => {}
             }
         }
     }
-    used
+    (used, unmet)
 }
 
-/// The models of vectors, each with the agents that would use it.
-fn embedding(program: &Program) -> Vec<(String, Vec<String>)> {
-    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+/// Adds what is not there yet.
+fn add<T: PartialEq>(list: &mut Vec<T>, item: T) {
+    if !list.contains(&item) {
+        list.push(item);
+    }
+}
+
+/// The models of vectors.
+fn embedding(program: &Program) -> Vec<Used> {
+    let mut found: Vec<Used> = Vec::new();
     for agent in &program.agents {
         let Some(model) = &agent.embedding else { continue };
-        match found.iter_mut().find(|(name, _)| name == model) {
-            Some((_, agents)) => agents.push(agent.name.clone()),
-            None => found.push((model.clone(), vec![agent.name.clone()])),
+        match found.iter_mut().find(|entry| entry.model == *model) {
+            Some(entry) => entry.agents.push(agent.name.clone()),
+            None => found.push(Used { model: model.clone(), agents: vec![agent.name.clone()], ..Used::default() }),
         }
     }
     found
@@ -103,15 +131,11 @@ fn lacking(program: &Program) -> bool {
     program.agents.iter().any(|agent| lacks(agent))
 }
 
-fn of_agent(agent: &Agent) -> impl Iterator<Item = String> + '_ {
-    let asking = agent.actions.iter().filter(|action| action.body.kind() == "prompt");
-    let chosen = asking.flat_map(|action| agent.models_of(&action.settings).iter().map(|choice| choice.model.clone()));
-    chosen.filter(|model| !model.is_empty())
-}
-
-fn entry_of<T>(program: &Program, model: &str, agents: &[String], answer: Option<&Result<T, LlmError>>) -> Value {
-    let known = program.catalog.get(model);
-    let mut entry = json!({"model": model, "agents": agents, "known": known.is_some()});
+fn entry_of<T>(program: &Program, used: &Used, answer: Option<&Result<T, LlmError>>) -> Value {
+    let known = program.catalog.get(&used.model);
+    let mut entry = json!({"model": used.model, "agents": used.agents, "known": known.is_some()});
+    entry["roles"] = json!(used.roles);
+    entry["auto"] = json!(used.autos);
     if let Some(known) = known {
         entry["input_usd_per_mtok"] = json!(known.input_usd_per_mtok);
         entry["output_usd_per_mtok"] = json!(known.output_usd_per_mtok);
@@ -131,13 +155,17 @@ fn entry_of<T>(program: &Program, model: &str, agents: &[String], answer: Option
 }
 
 /// Shows a model; of one of vectors, how long they are.
-fn show(program: &Program, model: &str, agents: &[String], answer: Option<Result<String, &LlmError>>, out: &Out) {
-    let price = program.catalog.get(model).and_then(|known| {
+fn show(program: &Program, used: &Used, answer: Option<Result<String, &LlmError>>, out: &Out) {
+    let price = program.catalog.get(&used.model).and_then(|known| {
         let (input, output) = (known.input_usd_per_mtok?, known.output_usd_per_mtok?);
         Some(format!("${input} in, ${output} out per million tokens"))
     });
-    let about = format!("{}; used by {}", price.unwrap_or_else(|| "price not known".to_owned()), agents.join(", "));
-    out.line(format!("{}  {}", out.paint(BOLD, model), out.paint(DIM, about)));
+    let autos = used.autos.iter().map(|auto| format!("auto: {auto}"));
+    let names: Vec<String> = used.roles.iter().cloned().chain(autos).collect();
+    let names = if names.is_empty() { String::new() } else { format!("{}; ", names.join(", ")) };
+    let price = price.unwrap_or_else(|| "price not known".to_owned());
+    let about = format!("{names}{price}; used by {}", used.agents.join(", "));
+    out.line(format!("{}  {}", out.paint(BOLD, &used.model), out.paint(DIM, about)));
     match answer {
         Some(Ok(length)) if length.is_empty() => out.line(format!("  {}", out.paint(GREEN, "answers"))),
         Some(Ok(length)) => out.line(format!("  {} with {length} numbers a text", out.paint(GREEN, "answers"))),

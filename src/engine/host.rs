@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use crate::action::context::{Question, QuestionKind, ServerCall};
 use crate::action::{Failure, FailureKind};
-use crate::llm::{Catalog, Cooldowns, Llm, Past, ProviderConfig, ResponseCache, Script};
+use crate::llm::{Catalog, Cooldowns, Llm, Past, ResponseCache, Script};
 use crate::process::{AgentIndex, Host, Newer, Refused, RunSettings};
-use crate::program::{Agent, MissingEnv, Program};
+use crate::program::{Agent, Program};
 use crate::store::Store;
 use crate::tool::mcp::Progress;
 use crate::tool::mcp::ServerTools;
@@ -275,9 +275,7 @@ impl Host for Inner {
     }
 
     fn can_ask(&self, provider: &str) -> bool {
-        let unset = |missing: &MissingEnv| missing.section == "providers" && missing.name == provider;
-        let config = self.program.providers.get(provider);
-        config.is_some_and(ProviderConfig::is_usable) && !self.program.missing_env.iter().any(unset)
+        self.program.can_ask(provider)
     }
 
     fn cooldowns(&self) -> &Cooldowns {

@@ -18,6 +18,17 @@ pub enum Auto {
     Fastest,
 }
 
+impl Auto {
+    /// The word that authors write.
+    pub fn word(self) -> &'static str {
+        match self {
+            Auto::Cheapest => "cheapest",
+            Auto::Best => "best",
+            Auto::Fastest => "fastest",
+        }
+    }
+}
+
 /// How many times as many tokens are sent as received, for one price out of two.
 const SENT_PER_RECEIVED: f64 = 3.0;
 

@@ -11,7 +11,7 @@ mod reach;
 mod start;
 pub mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,6 +119,13 @@ impl Program {
             && self.voice == other.voice
             && self.project == other.project
             && secrets(self) == secrets(other)
+    }
+
+    /// Whether there is something to reach a provider with; what its settings name in the environment is set.
+    pub fn can_ask(&self, provider: &str) -> bool {
+        let unset = |missing: &MissingEnv| missing.section == "providers" && missing.name == provider;
+        let config = self.providers.get(provider);
+        config.is_some_and(crate::llm::ProviderConfig::is_usable) && !self.missing_env.iter().any(unset)
     }
 
     /// Whether the provider of this name is the same in both: settings, script and prices.
@@ -269,6 +276,23 @@ impl Agent {
     /// The models that calls with these settings try, in order.
     pub fn models_of(&self, settings: &CallSettings) -> &[ModelChoice] {
         self.models.get(settings.models).map_or(&[], Vec::as_slice)
+    }
+
+    /// The models that its calls may ask, fallbacks too: of prompts, also inside other bodies, in tools, conditions and
+    /// guardrails, and of a supervisor.
+    pub fn asked_models(&self) -> Vec<&ModelChoice> {
+        let of_kind = |action: &&Action| matches!(action.body.kind(), "prompt" | "repeat_until" | "scatter_gather");
+        let mut asking: BTreeSet<usize> = self.actions.iter().filter(of_kind).map(|of| of.settings.models).collect();
+        asking.extend(self.conditions.iter().filter_map(|condition| match &condition.kind {
+            ConditionKind::Prompt(_, _, settings, _) => Some(settings.models),
+            _ => None,
+        }));
+        asking.extend((self.planner == PlannerKind::Supervisor).then_some(self.supervisor.models));
+        // A list that is of no action was made for something inside one, a tool or a guardrail; the first is the default.
+        let of_actions: BTreeSet<usize> = self.actions.iter().map(|action| action.settings.models).collect();
+        let is_asked = |at: &usize| asking.contains(at) || (*at > 0 && !of_actions.contains(at));
+        let lists = self.models.iter().enumerate().filter(|(at, _)| is_asked(at));
+        lists.flat_map(|(_, list)| list).collect()
     }
 
     /// What its processes do when the program changes, where the author says so.

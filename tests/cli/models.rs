@@ -111,3 +111,43 @@ fn a_model_of_vectors_is_listed_and_pinged() {
     let output = project.run(&["models", "--ping"]).exits(0);
     assert!(output.stdout.contains("3 numbers"), "{output}");
 }
+
+const MANY: &str = r#"
+agent: many
+inputs: UserInput
+types: {A: string, B: string, C: string}
+conditions: {good: {inputs: B, prompt: "Is it good? {{ b }}", llm: near/judge}}
+actions:
+  still: {inputs: UserInput, output: A, set: x, llm: near/unasked}
+  each: {inputs: A, output: B, scatter_gather: {over: "[1, 2]", as: n, do: {prompt: Go, llm: near/inner}, gather: {set: "{{ results | first }}"}}}
+  last: {inputs: B, output: C, pre: good, prompt: Go, llm: cheap}
+goals: {done: {output: C}}
+"#;
+
+#[test]
+fn every_model_that_is_asked_is_listed_with_its_role_and_what_auto_means_here() {
+    let project = |catalog: &str| {
+        let config = format!(
+            "providers: {{near: {{kind: openai, base_url: 'http://127.0.0.1:9'}}}}\n\
+             models: {{default: near/plain, roles: {{cheap: {{auto: cheapest, fallback: [near/other]}}}}, catalog: {{{catalog}}}}}\n"
+        );
+        Project::new().file("agent-run.yaml", config).file("workflows/many.yaml", MANY)
+    };
+    let price = |price: &str| format!("{{input_usd_per_mtok: {price}, output_usd_per_mtok: {price}}}");
+    let priced = project(&format!("near/dear: {}, near/tiny: {}", price("9"), price("0.1")));
+    let text = priced.run(&["models"]).exits(0).stdout;
+    let names: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    for model in ["near/judge", "near/inner", "near/tiny", "near/other"] {
+        assert!(names.contains(&model), "{model}: {text}");
+    }
+    assert!(!names.contains(&"near/unasked") && !names.contains(&"near/dear"), "{text}");
+    assert!(
+        text.contains("near/tiny  cheap, auto: cheapest; $0.1 in, $0.1 out per million tokens; used by many"),
+        "{text}"
+    );
+    let listed = priced.run(&["models", "--json"]).exits(0).json();
+    let tiny = listed["models"].as_array().into_iter().flatten().find(|entry| entry["model"] == "near/tiny");
+    assert_eq!(tiny.map(|entry| entry["auto"].clone()), Some(json!(["cheapest"])), "{listed:#}");
+    let none = project("").run(&["models"]).exits(0).stdout;
+    assert!(none.contains("auto: cheapest  no model with a known price among the providers that have a key"), "{none}");
+}

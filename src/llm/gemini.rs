@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::assembly::{Assembly, answered_without, cut_off, event_json, is_own_call_id, tagged, untagged};
 use super::catalog::{Catalog, CatalogEntry};
 use super::embed::Embeddings;
-use super::error::LlmError;
+use super::error::{LlmError, LlmErrorKind};
 use super::http::{Http, words_of};
 use super::openapi;
 use super::options::{Thinking, ToolChoice};
@@ -26,6 +26,10 @@ const BASE_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
 const KEY_VARIABLE: &str = "GEMINI_API_KEY";
 /// Tags the signatures of this wire.
 const WIRE: &str = "gemini";
+/// The format of pictures that it refuses, and with it the whole conversation.
+const UNSEEN: &str = "image/gif";
+/// What a model is told of such pictures of tools.
+const LEFT_OUT: &str = "You cannot see pictures in GIF, so they are left out.";
 /// The least that Gemini 2.5 Pro thinks.
 const PRO_BUDGET_TOKENS_MIN: u32 = 128;
 
@@ -68,6 +72,7 @@ impl Gemini {
     }
 
     async fn exchange(&self, request: &Request, sink: &dyn DeltaSink) -> Result<Reply, LlmError> {
+        refuse_unseen(&self.http, request)?;
         let verb = if request.options.stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
         let answer = self.http.post(&self.path(&request.model, verb), &self.wire(request)).await?;
         let mut read = Reading { http: &self.http, assembly: Assembly::new(&self.http, sink), finish: None };
@@ -268,16 +273,35 @@ fn place_pictures(of: &[Part], parts: &mut Vec<Value>, in_results: bool) {
     });
     let mut after = Vec::new();
     for (at, (name, pictures)) in results.enumerate().filter(|(_, (_, pictures))| !pictures.is_empty()) {
+        let seen: Vec<Value> = pictures.iter().filter(|picture| picture.mime != UNSEEN).map(inline).collect();
         // A message of results has nothing else, so that its parts stand at the same places.
-        match parts.get_mut(at).and_then(|part| part.get_mut("functionResponse")).filter(|_| in_results) {
-            Some(result) => result["parts"] = pictures.iter().map(inline).collect(),
+        let mut result = parts.get_mut(at).and_then(|part| part.get_mut("functionResponse"));
+        if let Some(result) = result.as_deref_mut().filter(|_| seen.len() < pictures.len()) {
+            let texts = result["response"].as_object_mut().into_iter().flatten();
+            for (_, text) in texts {
+                *text = json!(format!("{}\n\n{LEFT_OUT}", text.as_str().unwrap_or_default()));
+            }
+        }
+        match result.filter(|_| in_results) {
+            _ if seen.is_empty() => {}
+            Some(result) => result["parts"] = json!(seen),
             None => {
                 after.push(json!({"text": super::openai::pictures_of(name)}));
-                after.extend(pictures.iter().map(inline));
+                after.extend(seen);
             }
         }
     }
     parts.append(&mut after);
+}
+
+/// The error for a prompt with a picture in the one format that it refuses.
+fn refuse_unseen(http: &Http, request: &Request) -> Result<(), LlmError> {
+    let is_unseen = |part: &Part| matches!(part, Part::Image { mime, .. } if mime == UNSEEN);
+    if request.messages.iter().any(|message| message.parts.iter().any(is_unseen)) {
+        let text = "takes no picture in GIF; give it as PNG, JPEG or WebP";
+        return Err(http.error(LlmErrorKind::BadRequest, text));
+    }
+    Ok(())
 }
 
 /// The parts of a message; a signature joins the part after it.
@@ -470,6 +494,37 @@ mod tests {
                 r#""generationConfig":{"stopSequences":["END"],"thinkingConfig":{"thinkingBudget":2000,"includeThoughts":true}}}"#,
             )
         );
+    }
+
+    #[tokio::test]
+    async fn a_picture_in_gif_is_left_out_of_results_and_refused_in_prompts() {
+        let picture = |mime: &str| Picture { mime: mime.into(), data: "AAAA".into() };
+        let result = |pictures: Vec<Picture>| Part::ToolResult {
+            id: "c1".into(),
+            name: "snap".into(),
+            content: "A shelf".into(),
+            is_error: false,
+            pictures,
+        };
+        let told = |pictures: Vec<Picture>, in_results: bool| {
+            contents(&[Message::tool_results(vec![result(pictures)])], in_results)[0]["parts"].clone()
+        };
+        let answer = |part: &Value| part["functionResponse"]["response"]["output"].as_str().unwrap().to_owned();
+        for in_results in [true, false] {
+            let only = told(vec![picture(UNSEEN)], in_results);
+            assert_eq!(only.as_array().map(Vec::len), Some(1), "{only}");
+            assert_eq!(answer(&only[0]), format!("A shelf\n\n{LEFT_OUT}"));
+        }
+        let both = told(vec![picture(UNSEEN), picture("image/png")], true);
+        assert_eq!(both[0]["functionResponse"]["parts"][0]["inlineData"]["mimeType"], "image/png");
+        assert!(answer(&both[0]).ends_with(LEFT_OUT), "{both}");
+        assert_eq!(answer(&told(vec![picture("image/png")], true)[0]), "A shelf");
+        let image = Part::Image { mime: UNSEEN.into(), source: ImageSource::Data("R0lGODlh".into()) };
+        let asked = Message { role: Role::User, parts: vec![image] };
+        let request = Request { model: "gemini-2.5-flash".into(), messages: vec![asked], ..Request::default() };
+        let error = provider("gemini", "http://127.0.0.1:9").call(&request, &NoSink).await.unwrap_err();
+        assert_eq!(error.kind, LlmErrorKind::BadRequest);
+        assert!(error.message.contains("takes no picture in GIF"), "{error}");
     }
 
     #[test]

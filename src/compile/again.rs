@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use indexmap::{IndexMap, IndexSet};
 use serde_json::Value;
@@ -279,7 +279,12 @@ pub(super) struct Before<'a> {
     roles: Vec<String>,
     personas: Vec<String>,
     template_names: Vec<String>,
+    /// What has become of a slice, by where it is in memory: agents that see the same share one.
+    slices: Mutex<HashMap<usize, After>>,
 }
+
+/// A slice as it is now, and what of it differs.
+type After = (Arc<Module>, Arc<[&'static str]>);
 
 /// An agent of before that sees what it saw, with its lists of models anew when they had to be made again.
 pub(super) struct Reused {
@@ -304,6 +309,7 @@ impl<'a> Before<'a> {
             roles: Vec::new(),
             personas: Vec::new(),
             template_names: Vec::new(),
+            slices: Mutex::default(),
         }
     }
 
@@ -335,6 +341,7 @@ impl<'a> Before<'a> {
             roles: names.0,
             personas: names.1,
             template_names: template_names(shared),
+            slices: Mutex::default(),
         }
     }
 
@@ -379,8 +386,15 @@ impl<'a> Before<'a> {
         let project = loaded.project.filter(|project| *project != id);
         let Some(project) = project.map(|id| &loaded.modules[id.0].decl) else { return Some(None) };
         let own = &loaded.modules[id.0].decl;
-        let (old, new) = (kept.slice.as_ref()?, shared.slices.of(project, own, &kept.made.uses));
-        let differing = if **old == *new { Vec::new() } else { old.differing(&new) };
+        let old = kept.slice.as_ref()?;
+        let mut slices = self.slices.lock().unwrap_or_else(PoisonError::into_inner);
+        let (new, differing) = slices.entry(Arc::as_ptr(old) as usize).or_insert_with(|| {
+            let new = shared.slices.of(project, own, &kept.made.uses);
+            let differing = if **old == *new { Vec::new() } else { old.differing(&new) };
+            (new, differing.into())
+        });
+        let (new, differing) = (Arc::clone(new), Arc::clone(differing));
+        drop(slices);
         if differing.is_empty() {
             return Some(None);
         }
@@ -397,6 +411,9 @@ impl<'a> Before<'a> {
 
     /// Whether a module that the agent sees declares a role or persona that is new in the project file.
     fn declares_anew(&self, id: ModuleId) -> bool {
+        if self.roles.is_empty() && self.personas.is_empty() {
+            return false;
+        }
         let loaded = self.shared.loaded;
         let modules = visible::closure(loaded, id).into_iter().filter(|id| Some(*id) != loaded.project);
         modules.map(|id| &loaded.modules[id.0].decl).any(|decl| {
@@ -491,7 +508,10 @@ impl Reused {
             agent.models = models;
             agent.embedding = choosing::embedding(loaded, &visible::closure(loaded, id));
             agent.limits = check::limits::resolve(loaded, &loaded.modules[id.0].decl);
-            agent.written.modules = super::slice::written(loaded, shared.slices, id, &uses);
+            // The project file comes last.
+            if let Some(last) = agent.written.modules.last_mut() {
+                *last = Arc::clone(&slice);
+            }
             Arc::new(agent)
         });
         kept.made.uses = uses;

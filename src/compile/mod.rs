@@ -266,7 +266,7 @@ fn compile_pruned(world: &dyn World, entry: Entry, only: Option<&IndexSet<String
         slices: &slices,
     };
     let before = memory.begin(&shared);
-    let mut reused: Vec<Option<Reused>> = wanted.iter().map(|id| before.with_same_head(*id)).collect();
+    let mut reused: Vec<Option<Reused>> = in_parallel(&wanted, &|id| before.with_same_head(*id));
     let new = wanted.iter().zip(&reused).filter(|(_, reused)| reused.is_none());
     let new: Vec<ModuleId> = new.map(|(id, _)| *id).collect();
     let resolve = |id: &ModuleId| Heads::resolve(&loaded, *id);

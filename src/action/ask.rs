@@ -190,6 +190,10 @@ impl Body for AskBody {
         "ask"
     }
 
+    fn only_confirms(&self) -> bool {
+        self.confirms.is_some()
+    }
+
     async fn perform(&self, cx: &dyn Context) -> Result<Value, Failure> {
         let prompt = render(cx, self.prompt)?;
         if let Some(input) = &self.confirms {

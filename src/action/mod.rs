@@ -70,6 +70,11 @@ pub trait Body: Debug + Send + Sync {
         Needs::default()
     }
 
+    /// Whether all that it does is to ask a person for a yes or no.
+    fn only_confirms(&self) -> bool {
+        false
+    }
+
     /// Performs it once. The value is what the action outputs, not yet validated against the output type; null is
     /// "nothing came".
     async fn perform(&self, cx: &dyn Context) -> Result<Value, Failure>;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::action::context::{CallSettings, ModelChoice};
 use crate::diag::suggest;
 use crate::llm::{self, Llm, LlmError, Message, NoSink, Options, Request};
-use crate::program::{Agent, Program};
+use crate::program::{Agent, ConditionKind, PlannerKind, Program};
 
 use super::args::{Global, ModelsArgs};
 use super::loaded::configured;
@@ -122,13 +123,25 @@ fn embedding(program: &Program) -> Vec<Used> {
     found
 }
 
-/// True when some prompt has no model to ask.
+/// True when some prompt, or a supervisor, has no model to ask.
 fn lacking(program: &Program) -> bool {
-    let lacks = |agent: &Agent| {
-        let mut prompts = agent.actions.iter().filter(|action| action.body.kind() == "prompt");
-        prompts.any(|action| agent.models_of(&action.settings).is_empty())
+    let is_none = |choice: &ModelChoice| choice.model.is_empty() && choice.auto.is_none();
+    let lacks = |agent: &Agent, settings: &CallSettings| {
+        let models = agent.models_of(settings);
+        models.is_empty() || models.iter().any(is_none)
     };
-    program.agents.iter().any(|agent| lacks(agent))
+    program.agents.iter().any(|agent| calls(agent).any(|settings| lacks(agent, settings)))
+}
+
+/// How an agent calls models for certain: for prompts of actions, prompted conditions, and by its supervisor.
+fn calls(agent: &Agent) -> impl Iterator<Item = &CallSettings> {
+    let asking = agent.actions.iter().filter(|action| action.body.kind() == "prompt").map(|action| &*action.settings);
+    let conditions = agent.conditions.iter().filter_map(|condition| match &condition.kind {
+        ConditionKind::Prompt(_, _, settings, _) => Some(&**settings),
+        _ => None,
+    });
+    let supervisor = (agent.planner == PlannerKind::Supervisor).then_some(&*agent.supervisor);
+    asking.chain(conditions).chain(supervisor)
 }
 
 fn entry_of<T>(program: &Program, used: &Used, answer: Option<&Result<T, LlmError>>) -> Value {

@@ -102,6 +102,10 @@ impl Watcher {
             }
             What::LlmRequest { action, model, system, messages, call, .. } => {
                 self.prompt(action, model, *call, system.as_deref(), messages);
+                // A supervisor, a condition, a tool with a model of its own: it is no step, and shows while it thinks.
+                if !state.facts.contains_key(action) {
+                    self.list.started(action);
+                }
                 self.list.doing(action, model);
             }
             What::LlmDelta { action, text, thinking } => {
@@ -119,13 +123,20 @@ impl Watcher {
             What::LlmElement { action, index, .. } => self.list.doing(action, &format!("element {}", index + 1)),
             What::LlmReply { action, model, text, .. } => {
                 self.response(action, model, text);
-                add_reply(state.facts.entry(action.clone()).or_default(), what);
+                match state.facts.get_mut(action) {
+                    Some(facts) => add_reply(facts, what),
+                    None => self.list.passed(action),
+                }
             }
             What::ToolCalled { action, tool, .. } => self.list.doing(action, &format!("calls {tool}")),
             What::ToolProgress { action, tool, progress, total, message } => {
                 self.list.doing(action, &far(tool, *progress, *total, message.as_deref()));
             }
-            What::ToolResult { action, .. } => state.facts.entry(action.clone()).or_default().tool_calls += 1,
+            What::ToolResult { action, .. } => {
+                if let Some(facts) = state.facts.get_mut(action) {
+                    facts.tool_calls += 1;
+                }
+            }
             What::PartFinished { action, part, done, total, ok, message } => {
                 let word = if *ok { "ended" } else { "failed" };
                 let how = message.as_deref().map_or(word.to_owned(), |message| message.to_owned());

@@ -184,6 +184,15 @@ impl Checklist {
         self.line(self.summary(step, mark, facts, state.width));
     }
 
+    /// What was no step is over: its line disappears.
+    pub(super) fn passed(&self, what: &str) {
+        let mut state = self.lock();
+        if let Some(index) = state.open.iter().position(|(name, _)| name == what) {
+            let (_, bar) = state.open.remove(index);
+            self.clear(bar.as_ref());
+        }
+    }
+
     /// A line of its own, above the steps that are open.
     pub(super) fn line(&self, text: impl AsRef<str>) {
         match &self.live {

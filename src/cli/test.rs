@@ -7,6 +7,7 @@ use crate::compile::Memories;
 use crate::compile::PROJECT_FILES;
 use crate::diag::diff::{Change, Line, lines as diff_lines};
 use crate::diag::{Severity, render};
+use crate::engine::{PlanOptions, RunOptions};
 use crate::testing::{
     CaseReport, CaseStatus, Coverage, First, Loaded, Problem, Report, RunTests, SnapshotMode, Suite, first_test,
 };
@@ -127,7 +128,12 @@ fn init(workflow: &str, global: &Global, out: &Out) -> Result<Exit, Fault> {
         Outcome::Ready(loaded) => loaded,
         Outcome::Ended(exit) => return Ok(exit),
     };
-    let First { path, text } = first_test(&loaded.agent, &loaded.agent.file).map_err(Fault::failed)?;
+    let plan = |given| {
+        let planned = loaded.engine.plan(&loaded.agent.name, given, RunOptions::default(), &PlanOptions::default());
+        // Without a plan no one is known to be asked.
+        planned.map(|plan| plan.steps.into_iter().map(|step| step.action).collect()).unwrap_or_default()
+    };
+    let First { path, text } = first_test(&loaded.agent, &loaded.agent.file, &plan).map_err(Fault::failed)?;
     let root = loaded.engine.world_root().ok_or_else(|| Fault::failed("the project is not on disk"))?;
     let file = root.join(&path);
     if file.exists() {

@@ -36,7 +36,7 @@ codes! {
     "bad-name": "a name of the wrong form",
     "bad-openapi": "a file that is no OpenAPI document that can be used",
     "bad-pattern": "something that is not a regular expression",
-    "bad-planner": "a supervisor without a model, or a model for a planner that asks none",
+    "bad-planner": "a model for a planner that asks none",
     "bad-schema": "something that is not a JSON Schema",
     "bad-script": "a script that cannot be played",
     "bad-skill": "a skill whose `SKILL.md` is not as the format wants it",

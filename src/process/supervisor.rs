@@ -154,7 +154,15 @@ impl Process {
         let mut said: Vec<Message> = Vec::new();
         let calls = std::mem::take(&mut supervision.stand.calls);
         if !calls.is_empty() {
-            said.push(Message::tool_results(calls.into_iter().map(result_of).collect()));
+            match self.passed_results(seen, &calls, supervision.stand.turns).await {
+                Ok(results) => said.push(Message::tool_results(results)),
+                Err(failure) => {
+                    supervision.stand.calls = calls;
+                    self.supervision = Some(supervision);
+                    self.not_asked(failure);
+                    return Decision::Nothing;
+                }
+            }
         }
         said.extend(self.news(&mut supervision).map(Message::user));
         // The last of its turns is announced once; after it there is none.
@@ -209,17 +217,8 @@ impl Process {
         drop(core);
         let (reply, is_other) = match asked {
             Ok(replied) => replied,
-            Err(failure) if failure.is_waiting() => {
-                self.wait();
-                return Decision::Nothing;
-            }
             Err(failure) => {
-                let status = match failure.kind {
-                    FailureKind::Killed => Status::Killed,
-                    FailureKind::Limit => Status::Terminated,
-                    _ => Status::Failed,
-                };
-                self.finish(status, Some((Some(NAME.to_owned()), failure)));
+                self.not_asked(failure);
                 return Decision::Nothing;
             }
         };
@@ -256,6 +255,50 @@ impl Process {
             return Decision::Stuck(self.why_not_reached(&why, problem));
         }
         Decision::Nothing
+    }
+
+    /// The process waits for a person's word on what the supervisor is told or says, or has ended.
+    fn not_asked(&mut self, failure: Failure) {
+        if failure.is_waiting() {
+            return self.wait();
+        }
+        let status = match failure.kind {
+            FailureKind::Killed => Status::Killed,
+            FailureKind::Limit => Status::Terminated,
+            _ => Status::Failed,
+        };
+        self.finish(status, Some((Some(NAME.to_owned()), failure)));
+    }
+
+    /// The results of calls as guardrails let them pass: what an action gave is the result of a tool for the model.
+    async fn passed_results(&self, seen: &Seen, calls: &[Call], turn: u32) -> Result<Vec<Part>, Failure> {
+        let core = self.core().clone();
+        let guard = Guard::new(&core, &seen.scope, &core.agent.supervisor.guardrails, NAME);
+        let log: Mutex<CallLog> = Mutex::default();
+        let mut results = Vec::new();
+        for (index, call) in calls.iter().enumerate() {
+            let mut call = call.clone();
+            if let (Some(_), Some((text, _))) = (&call.action, &mut call.answer) {
+                let step = format!("{NAME}#{turn}/result{index}");
+                let place = Place { check: Check::ToolResult, tool: &call.tool, step: &step, log: &log };
+                // Inside of its envelope it is data; what a failure says is text.
+                let inside = envelope::opened(text).and_then(|inside| serde_json::from_str::<Value>(inside).ok());
+                match inside {
+                    Some(value) => {
+                        let passed = guard.pass_value(value.clone(), place, Turn::Both).await?;
+                        if passed != value {
+                            *text = envelope::seal(&passed.to_string(), &call.tool, false);
+                        }
+                    }
+                    None => match guard.pass_value(Value::from(text.as_str()), place, Turn::Both).await? {
+                        Value::String(passed) => *text = passed,
+                        passed => *text = passed.to_string(),
+                    },
+                }
+            }
+            results.push(result_of(call));
+        }
+        Ok(results)
     }
 
     /// Starts the calls that can run now, or answers those that cannot.

@@ -16,6 +16,12 @@ pub fn seal(text: &str, source: &str, trusted: bool) -> String {
     format!("<{tag} source=\"{source}\">\n{}\n</{tag}>", defused(text))
 }
 
+/// What stands in an envelope of others' words that is the whole of a text.
+pub fn opened(text: &str) -> Option<&str> {
+    let inside = text.strip_prefix(&format!("<{UNTRUSTED} source="))?.split_once(">\n")?.1;
+    inside.strip_suffix(&format!("\n</{UNTRUSTED}>"))
+}
+
 fn is_plain(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/')
 }

@@ -21,6 +21,7 @@ mod shell;
 mod skills;
 mod skills_use;
 mod solve;
+mod supervised;
 mod test;
 mod tools;
 mod themes;

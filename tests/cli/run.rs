@@ -372,6 +372,15 @@ fn what_ends_a_supervisor_is_told_though_it_is_no_step() {
     );
     let bare = text.replace("models: {default: demo/script}\n", "");
     let project = project.file("workflows/kitchen.yaml", bare).file("agent-run.yaml", "{}\n");
-    let output = project.run(&["check", "kitchen"]).exits(2);
-    assert!(output.stderr.contains("error[bad-planner]: this supervisor has no model"), "{output}");
+    // As with other calls: the model may come with the command.
+    project.run(&["check", "kitchen"]).exits(0);
+    let output = project.run(&["run", "kitchen", "x"]).exits(1);
+    assert!(
+        output.stderr.contains("llm in supervisor: no model is chosen; set `models: {default: provider/id}`"),
+        "{output}"
+    );
+    project.write("tells.yaml", "replies: [{when: {action: supervisor}, turns: [{call: [{tool: tell, with: {}}]}]}]\n");
+    project.run(&["run", "kitchen", "x", "--script", "tells.yaml"]).exits(0);
+    let listed = project.run(&["models"]).exits(0);
+    assert!(listed.stdout.contains("not set, and some prompts name no model"), "{listed}");
 }

@@ -32,26 +32,13 @@ pub(super) fn check(cx: &mut AgentCx<'_>) {
     }
 }
 
-/// Reports a supervisor without a model, and settings of a supervisor where there is none.
+/// Reports settings of a supervisor where there is none.
 fn check_planner(cx: &mut AgentCx<'_>) {
     let Some(planner) = cx.heads.own.planner.as_ref() else { return };
-    if planner.r#type != PlannerKind::Supervisor {
-        if planner.llm.is_some() || planner.max_turns.is_some() {
-            let word = planner.r#type.word();
-            let message = format!("the planner `{word}` asks no model; `llm` and `max_turns` are a supervisor's");
-            let help = "take them out, or write `type: supervisor`";
-            cx.report(Diagnostic::error("bad-planner", planner.place.0, message).help(help));
-        }
-        return;
-    }
-    let has_default = cx.default_layers().find(|settings| settings.llm.as_ref()).is_some()
-        || cx.heads.visible.modules.iter().any(|id| {
-            let models = cx.loaded.modules[id.0].decl.models.as_ref();
-            models.is_some_and(|models| models.default.is_some())
-        });
-    if planner.llm.is_none() && !has_default {
-        let message = "this supervisor has no model";
-        let help = "name a role or model: `planner: {type: supervisor, llm: provider/id}`, or set `models: {default: provider/id}`";
+    if planner.r#type != PlannerKind::Supervisor && (planner.llm.is_some() || planner.max_turns.is_some()) {
+        let word = planner.r#type.word();
+        let message = format!("the planner `{word}` asks no model; `llm` and `max_turns` are a supervisor's");
+        let help = "take them out, or write `type: supervisor`";
         cx.report(Diagnostic::error("bad-planner", planner.place.0, message).help(help));
     }
 }

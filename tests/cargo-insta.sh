@@ -29,20 +29,12 @@ trap 'rm -rf "$project"' EXIT
 mkdir -p "$project/src" "$project/workflows" "$project/tests"
 : >"$project/src/lib.rs"
 printf '[package]\nname = "asked"\nversion = "0.1.0"\nedition = "2021"\n\n[workspace]\n' >"$project/Cargo.toml"
-cat >"$project/workflows/ask.yaml" <<'YAML'
-agent: ask
-description: Asks a model
-inputs: UserInput
-types:
-  Answer: {text: string}
-actions:
-  answer:
-    description: Ask
-    inputs: UserInput
-    output: Answer
-    prompt: 'Answer this: {{ user_input.content }}'
-    achieves: There is an answer
-YAML
+# The workflow that the tests of the command line have too.
+sed -n '/const ASK: &str/,/^";$/p' tests/cli/mod.rs | sed '1d;$d' >"$project/workflows/ask.yaml"
+grep -q 'Answer this' "$project/workflows/ask.yaml" || {
+  echo "FAILED: tests/cli/mod.rs has no workflow ASK any more" >&2
+  exit 1
+}
 cat >"$project/tests/ask.yaml" <<'YAML'
 workflow: ../workflows/ask.yaml
 cases:

@@ -15,7 +15,7 @@ pub mod types;
 pub mod validate;
 
 pub use describe::describe;
-pub use import::{check_schema, view};
+pub use import::{at_pointer, check_schema, view};
 pub use member::{Member, member};
 pub use output::{Output, OutputKind, present, subset};
 pub use raw::RawSchema;

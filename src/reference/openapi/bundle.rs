@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use indexmap::IndexMap;
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 /// The most documents of one reference.
@@ -62,7 +63,7 @@ impl Bundle {
     ///
     /// # Errors
     /// A reference to what is not there, or more than can be taken in.
-    pub fn whole(mut self, join: Join<'_>) -> Result<Value, String> {
+    pub fn whole(self, join: Join<'_>) -> Result<Value, String> {
         let main = self.main.clone();
         let mut whole = self.trees.get(&main).cloned().unwrap_or_default();
         if self.trees.len() == 1 {
@@ -74,8 +75,7 @@ impl Bundle {
         taking.turn(&mut whole, &main, 0)?;
         let (mut taken, mut count) = (Map::new(), 0);
         while let Some((name, of, pointer)) = taking.due.pop_front() {
-            let tree = self.trees.get_mut(&of);
-            let found = tree.and_then(|tree| tree.pointer(&pointer)).cloned();
+            let found = self.trees.get(&of).and_then(|tree| tree.pointer(&pointer)).cloned();
             let mut found = found.ok_or_else(|| format!("`{of}` has no `#{pointer}`, which is referred to"))?;
             count += size(&found, 0);
             if count > TAKEN_MAX {
@@ -123,7 +123,8 @@ impl Taking<'_> {
                     };
                     *target = match document == self.main {
                         true => format!("#{pointer}"),
-                        false => self.name(document, pointer),
+                        // A fragment of a URI.
+                        false => self.name(document, &percent_decode_str(pointer).decode_utf8_lossy()),
                     };
                 }
                 members
@@ -235,8 +236,7 @@ mod tests {
 
     #[test]
     fn what_stands_elsewhere_is_taken_in_once_and_circles_stay_references() {
-        let main =
-            json!({"paths": {"/a": {"$ref": "paths.yaml#/a"}}, "components": {"schemas": {"Pet": {"type": "string"}}}});
+        let main = json!({"paths": {"/a": {"$ref": "paths.yaml#/%61"}}, "components": {"schemas": {"Pet": {"type": "string"}}}});
         let mut bundle = Bundle::new("main.yaml", main);
         assert_eq!(bundle.missing(&join), Ok(vec!["paths.yaml".to_owned()]));
         bundle.add(

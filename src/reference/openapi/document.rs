@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use crate::source::{self, Sources};
+use crate::value::at_pointer;
 
 use super::multipart::{self, Part};
 
@@ -442,7 +443,7 @@ fn resolved<'a>(root: &'a Value, value: &'a Value) -> Result<&'a Value, String> 
         let Some(pointer) = target.strip_prefix('#') else {
             return Err(format!("it refers to `{target}`; only references within the document are followed"));
         };
-        at = root.pointer(pointer).ok_or_else(|| format!("it refers to `{target}`, which is not there"))?;
+        at = at_pointer(root, pointer).ok_or_else(|| format!("it refers to `{target}`, which is not there"))?;
     }
     Err("its references lead in a circle".to_owned())
 }
@@ -618,6 +619,14 @@ mod tests {
         let other = "openapi: 3.0.0\npaths: {/a: {get: {parameters: [{$ref: 'other.yaml#/p'}]}}}\n";
         // Without the file, as `Api::read` has it.
         assert!(wrong(other).contains("GET /a: it refers to `other.yaml#/p`; only references within"));
+    }
+
+    #[test]
+    fn a_reference_is_the_fragment_of_a_uri() {
+        let text =
+            "openapi: 3.0.0\npaths:\n  '/a/{id}': {get: {operationId: one}}\n  /b: {$ref: '#/paths/~1a~1%7Bid%7D'}\n";
+        let api = Api::read("x.yaml", text).expect("a document");
+        assert_eq!(api.operations.len(), 2);
     }
 
     #[test]

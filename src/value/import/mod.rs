@@ -67,9 +67,15 @@ pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value>
     let local = own_id(root).and_then(|id| reference.strip_prefix(id)).unwrap_or(reference);
     let fragment = local.strip_prefix('#').unwrap_or(local);
     if fragment.is_empty() || fragment.starts_with('/') {
-        return root.pointer(fragment);
+        return at_pointer(root, fragment);
     }
     anchored(root, fragment, 0)
+}
+
+/// The value at a JSON pointer that stands in a URI's fragment, where characters may be percent-encoded (RFC 6901, 6).
+pub fn at_pointer<'a>(root: &'a Value, pointer: &str) -> Option<&'a Value> {
+    let decoded = || root.pointer(&percent_encoding::percent_decode_str(pointer).decode_utf8().ok()?);
+    root.pointer(pointer).or_else(decoded)
 }
 
 fn anchored<'a>(schema: &'a Value, anchor: &str, depth: usize) -> Option<&'a Value> {

@@ -19,6 +19,7 @@ fn views_follow_types_lists_choices_and_local_references() {
     assert_eq!(seen(json!({"type": "object", "additionalProperties": {"type": "string"}})), "map<string>");
     assert_eq!(seen(json!({"type": "string", "format": "date-time"})), "datetime");
     assert_eq!(seen(json!({"$ref": "#node", "$defs": {"n": {"$anchor": "node", "type": "boolean"}}})), "boolean");
+    assert_eq!(seen(json!({"$ref": "#/$defs/a%20b", "$defs": {"a b": {"type": "boolean"}}})), "boolean");
 }
 
 #[test]

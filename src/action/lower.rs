@@ -9,7 +9,6 @@ use crate::decl::{Data as WrittenData, Expr, Name, Template};
 use crate::diag::Diagnostic;
 use crate::llm::Secret;
 use crate::prompt::{Data, ExprId, TemplateId, Ty};
-use crate::source::Span;
 use crate::value::{ObjectDef, Output, Shape, Types};
 
 use super::context::CallSettings;
@@ -61,8 +60,6 @@ pub trait LowerCx {
     fn check_variable(&mut self, name: &Name, what: &str);
     /// Reports a finding.
     fn report(&mut self, diagnostic: Diagnostic);
-    /// Notes that `what` is read and checked but cannot be run by this version; `run` refuses the agent and says so.
-    fn unsupported(&mut self, span: Span, what: &str);
 }
 
 /// Another agent of the program.

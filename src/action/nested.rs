@@ -328,9 +328,6 @@ impl LowerCx for Inside<'_> {
     fn report(&mut self, diagnostic: Diagnostic) {
         self.cx.report(diagnostic);
     }
-    fn unsupported(&mut self, span: Span, what: &str) {
-        self.cx.unsupported(span, what);
-    }
 }
 
 /// The element of a list type, for loop variables.

@@ -10,7 +10,6 @@ use crate::decl::{Data as WrittenData, Expr, Name, Template};
 use crate::diag::{Diagnostic, suggest};
 use crate::llm::Secret;
 use crate::prompt::{Data, ExprId, Scope, TemplateId, Ty};
-use crate::source::Span;
 use crate::value::{Output, OutputKind, Shape, TypeId, Types};
 use crate::world::{ReadError, normal};
 
@@ -206,9 +205,5 @@ impl LowerCx for BodyCx<'_, '_> {
 
     fn report(&mut self, diagnostic: Diagnostic) {
         self.agent.report(diagnostic);
-    }
-
-    fn unsupported(&mut self, span: Span, what: &str) {
-        self.agent.unsupported(span, what);
     }
 }

@@ -59,9 +59,20 @@ pub struct Row {
 impl Row {
     /// Whether nothing more happens in the process.
     pub fn has_ended(&self) -> bool {
-        matches!(self.status.as_str(), "completed" | "failed" | "terminated" | "killed" | "stuck")
+        ENDED.contains(&self.status.as_str())
     }
 }
+
+/// Statuses of processes in which nothing more happens.
+const ENDED: [&str; 5] = ["completed", "failed", "terminated", "killed", "stuck"];
+
+/// The same as a list of SQL.
+fn ended_in_sql() -> String {
+    format!("('{}')", ENDED.join("', '"))
+}
+
+/// Replies that come between two looks for those that are too many.
+const REPLIES_PER_LOOK: i64 = 16;
 
 /// An object that a context keeps from one process to the next.
 #[derive(Clone, Debug, PartialEq)]

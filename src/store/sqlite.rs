@@ -15,12 +15,10 @@ use rusqlite::{Connection, OptionalExtension, Row as SqlRow, Transaction, Transa
 use serde_json::Value;
 
 use super::writer::{self, Writer};
-use super::{Batch, Kept, Line, ReplyLimits, Row, Store, StoreError, schema};
+use super::{Batch, Kept, Line, REPLIES_PER_LOOK, ReplyLimits, Row, Store, StoreError, ended_in_sql, schema};
 
 /// How long a program waits for another that writes.
 const BUSY: Duration = Duration::from_secs(10);
-/// Replies that come between two looks for those that are too many.
-const REPLIES_PER_LOOK: i64 = 16;
 
 /// A store in a file.
 pub struct SqliteStore {
@@ -217,14 +215,15 @@ fn append_one(transaction: &Transaction<'_>, batch: &Batch, owner: &str) -> rusq
     insert.execute(params![n, records, events])?;
     if row.has_ended() {
         // What an action started and left behind ends with it.
-        let mut end = transaction.prepare_cached(
+        let end = format!(
             "WITH RECURSIVE tree(process) AS (
                  SELECT process FROM processes WHERE parent = ?1 UNION
                  SELECT processes.process FROM processes JOIN tree ON processes.parent = tree.process)
              UPDATE processes SET status = 'killed', updated_at = ?2
-             WHERE process IN (SELECT process FROM tree) AND status NOT IN ('completed', 'failed', 'terminated', 'killed', 'stuck')",
-        )?;
-        end.execute(params![row.process, row.updated_at])?;
+             WHERE process IN (SELECT process FROM tree) AND status NOT IN {}",
+            ended_in_sql()
+        );
+        transaction.prepare_cached(&end)?.execute(params![row.process, row.updated_at])?;
     }
     if let Some((context, objects)) = &batch.context {
         transaction.execute("DELETE FROM contexts WHERE context = ?1", params![context])?;
@@ -450,13 +449,14 @@ impl Store for SqliteStore {
         let keep = i64::try_from(keep).unwrap_or(i64::MAX);
         self.ask(move |connection| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let ended = ended_in_sql();
             // All of them at once: their lines lie side by side.
             for table in ["journal", "processes"] {
                 let delete = format!(
                     "WITH RECURSIVE
                          oldest AS (
                              SELECT n, process FROM processes WHERE parent IS NULL
-                                 AND status IN ('completed', 'failed', 'terminated', 'killed', 'stuck')
+                                 AND status IN {ended}
                              ORDER BY n DESC LIMIT -1 OFFSET ?1),
                          tree(n, process) AS (
                              SELECT n, process FROM oldest UNION

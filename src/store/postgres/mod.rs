@@ -15,12 +15,10 @@ use serde_json::Value;
 
 use self::tls::Tls;
 use super::writer::{self, Writer};
-use super::{Batch, Kept, ReplyLimits, Row, Store, StoreError};
+use super::{Batch, Kept, REPLIES_PER_LOOK, ReplyLimits, Row, Store, StoreError, ended_in_sql};
 
 /// How long a connection may take to come about.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Replies that come between two looks for those that are too many.
-const REPLIES_PER_LOOK: i64 = 16;
 /// How long a program waits for another that writes.
 const BUSY_MS: u64 = 10_000;
 /// The advisory lock under which the tables are brought to the present version.
@@ -76,8 +74,6 @@ const TREE: &str = "WITH RECURSIVE tree(n, process) AS (
 
 const COLUMNS: &str =
     "process, parent, agent, target, status, goal, cost_usd, started_at, updated_at, used, lines FROM processes";
-
-const ENDED: &str = "('completed', 'failed', 'terminated', 'killed', 'stuck')";
 
 /// A store on a server.
 pub struct PostgresStore {
@@ -185,17 +181,13 @@ fn connect(config: &Config, owner: i64, shown: &str) -> Result<Client, StoreErro
 /// Brings the tables to the present version; newer ones are refused and left as they are.
 fn migrate(client: &mut Client) -> Result<Result<(), String>, postgres::Error> {
     let known = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
-    let have = |client: &mut dyn Client_| -> Result<i32, postgres::Error> {
-        let there: bool = client.one("SELECT to_regclass('agent_run.version') IS NOT NULL")?.get(0);
-        Ok(if there { client.one("SELECT n FROM agent_run.version")?.get(0) } else { 0 })
-    };
-    if have(client)? == known {
+    if version(client)? == known {
         return Ok(Ok(()));
     }
     let mut transaction = client.transaction()?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&MIGRATING])?;
     // Another program may have been quicker.
-    let have = have(&mut transaction)?;
+    let have = version(&mut transaction)?;
     if have > known {
         return Ok(Err(format!(
             "it is of version {have}, and this program knows stores up to version {known}; use a newer agent-run"
@@ -216,15 +208,10 @@ fn migrate(client: &mut Client) -> Result<Result<(), String>, postgres::Error> {
     Ok(Ok(()))
 }
 
-/// What a connection and a transaction have in common here.
-trait Client_ {
-    fn one(&mut self, query: &str) -> Result<PgRow, postgres::Error>;
-}
-
-impl<C: GenericClient> Client_ for C {
-    fn one(&mut self, query: &str) -> Result<PgRow, postgres::Error> {
-        self.query_one(query, &[])
-    }
+/// The version of the tables; 0 where there are none.
+fn version(client: &mut impl GenericClient) -> Result<i32, postgres::Error> {
+    let there: bool = client.query_one("SELECT to_regclass('agent_run.version') IS NOT NULL", &[])?.get(0);
+    Ok(if there { client.query_one("SELECT n FROM agent_run.version", &[])?.get(0) } else { 0 })
 }
 
 /// What went wrong, as the server says it.
@@ -266,14 +253,13 @@ impl writer::Hand<Link> for Hand {
     fn append(&mut self, link: &mut Link, batches: &[Box<Batch>]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
         let (owner, shown) = (link.owner, link.shown.clone());
         let client = link.client()?;
-        let kept = || -> Result<Vec<Result<(), StoreError>>, postgres::Error> {
+        let mut kept = || -> Result<Vec<Result<(), StoreError>>, postgres::Error> {
             let mut transaction = client.transaction()?;
             let results = batches.iter().map(|batch| append_one(&mut transaction, batch, owner));
             let results = results.collect::<Result<_, _>>()?;
             transaction.commit()?;
             Ok(results)
         };
-        let mut kept = kept;
         kept().map_err(|error| failed(&shown, &error))
     }
 
@@ -362,7 +348,8 @@ fn append_one(
         // What an action started and left behind ends with it.
         let end = format!(
             "{TREE} UPDATE processes SET status = 'killed', updated_at = $2
-             WHERE process <> $1 AND process IN (SELECT process FROM tree) AND status NOT IN {ENDED}"
+             WHERE process <> $1 AND process IN (SELECT process FROM tree) AND status NOT IN {}",
+            ended_in_sql()
         );
         transaction.execute(&end, &[&row.process, &row.updated_at])?;
     }
@@ -564,7 +551,8 @@ impl Store for PostgresStore {
         self.ask(move |client| {
             let mut transaction = client.transaction()?;
             let oldest = format!(
-                "SELECT process FROM processes WHERE parent IS NULL AND status IN {ENDED} ORDER BY n DESC OFFSET $1"
+                "SELECT process FROM processes WHERE parent IS NULL AND status IN {} ORDER BY n DESC OFFSET $1",
+                ended_in_sql()
             );
             for row in transaction.query(&oldest, &[&count(keep)])? {
                 let process: String = row.get(0);
